@@ -4,7 +4,6 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { waitingLimits } from '../extract/partition-port.ts'
 import { errorText } from '../kernel/errors.ts'
 import { recordsTopicOf } from '../message/topics.ts'
-import { endIfThrough } from './replay-end.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface ExtractParts {
@@ -36,7 +35,14 @@ export async function createExtractorHost(
 export async function createExtract(
   runtime: Runtime,
   extractors: readonly LoadedExtractor[],
-  options: { groupId: string; shadow?: ShadowReplay; isCandidate?: boolean; onOutput?: (text: string) => void },
+  options: {
+    groupId: string
+    shadow?: ShadowReplay
+    isCandidate?: boolean
+    /** Nothing of this replay is left to do here. What fails in it is told, and ends nothing. */
+    onReplayDone: (replayId: string) => Promise<unknown>
+    onOutput?: (text: string) => void
+  },
 ): Promise<ExtractParts> {
   const { config, client, admin, codec, topics, clock, observer } = runtime
   const stageObserver = observer.child({ stage: 'extract' })
@@ -61,9 +67,9 @@ export async function createExtract(
     limits: waitingLimits(config['extract.threads']),
     settings: runtime.consumerSettings,
     onReplayDone: (replayId) => {
-      endIfThrough(runtime, replayId).catch((error: unknown) =>
-        stageObserver.emit('ReplayCloseFailed', { replayId, error: errorText(error) }),
-      )
+      options
+        .onReplayDone(replayId)
+        .catch((error: unknown) => stageObserver.emit('ReplayCloseFailed', { replayId, error: errorText(error) }))
     },
     ...(options.shadow === undefined ? {} : { shadow: options.shadow }),
     isCandidate: options.isCandidate === true,

@@ -12,6 +12,7 @@ import { announceExtractors } from './announce-extractors.ts'
 import { createExtract, type ExtractParts } from './create-extract.ts'
 import { extractorsOf } from './extract-groups.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { endIfThrough } from './replay-end.ts'
 import { replayInForce, unfinishedReplay, type VersionsToRun, versionsUnder } from './replay-versions.ts'
 import type { Runtime } from './runtime.ts'
 import { measureGroup } from './stage-gauges.ts'
@@ -176,6 +177,7 @@ export class ExtractStage extends BaseService {
     return createExtract(this.#runtime, this.#running, {
       groupId,
       isCandidate,
+      onReplayDone: (replayId) => endIfThrough(this.#runtime, replayId),
       ...(onOutput === undefined ? {} : { onOutput }),
     })
   }

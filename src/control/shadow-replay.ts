@@ -11,7 +11,7 @@ import { createExtract } from './create-extract.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
 import { holdingUp, openTransactionText } from './open-transactions.ts'
-import { announceEnd, deleteUnlessActive, endIfCancelled } from './replay-end.ts'
+import { announceEnd, deleteUnlessActive, endIfCancelled, endIfThrough } from './replay-end.ts'
 import { beginRequest, type KnownRequest, knownRequest, planOf, refuseCancelled, refuseOtherRequest } from './replay-ledger.ts'
 import { endOf, isThrough, type ReplayEnd, type ReplayStanding, type ReplayStatus, replayStatus } from './replay-status.ts'
 import type { Runtime } from './runtime.ts'
@@ -153,6 +153,7 @@ async function workShadow(
   const { host, worker } = await createExtract(runtime, [options.extractor], {
     groupId,
     shadow: { request, ranges, recordsTopic: shadow.topic, pagesPerSecond: options.rate },
+    onReplayDone: (id) => endIfThrough(runtime, id),
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),
   })
   const stages = new StageGroup()

@@ -31,7 +31,7 @@ async function worker(runtime: Runtime, work: () => Promise<void>): Promise<void
   const extractors = [loadDefinition('book.yaml', BOOK_1)]
   await announceExtractors(runtime, extractors)
   const groupId = runtime.groups.extract()
-  const { host } = await createExtract(runtime, extractors, { groupId })
+  const { host } = await createExtract(runtime, extractors, { groupId, onReplayDone: async () => undefined })
   const held = new ExtractWorker({
     client,
     admin,
