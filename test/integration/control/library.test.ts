@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeTopics } from '../../../src/control/describe-topics.ts'
 import { compareShadow } from '../../../src/control/shadow-comparison.ts'
 import { begunShadow } from '../../../src/control/shadow-replay.ts'
-import { describeTopics } from '../../../src/control/topics.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { Millrace, type ReplayInPlaceReport, type ReplayShadowReport } from '../../../src/index.ts'
 import { Deployment } from '../../support/deployment.ts'

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { applyTopics, describeTopics, layoutDifferences, prepareTopics } from '../../../src/control/topics.ts'
+import { describeTopics } from '../../../src/control/describe-topics.ts'
+import { applyTopics, layoutDifferences, prepareTopics } from '../../../src/control/topics.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
