@@ -1,6 +1,7 @@
 import type { Config } from '../config/options.ts'
 import { createAddressPolicy } from '../fetch/address-policy.ts'
 import type { HttpClientOptions } from '../fetch/http-client.ts'
+import type { HttpLimits } from '../fetch/http-exchange.ts'
 import { createHostLookup } from '../fetch/resolve.ts'
 import { readCertificates } from '../machine/tls-files.ts'
 import { proxyRules } from './proxy-rules.ts'
@@ -19,6 +20,17 @@ export async function httpOptions(
     http2: config['fetch.http2'],
     ca: caFile === undefined ? undefined : readCertificates('fetch.tls.ca', caFile),
     proxiesOf: proxyRules(config),
+  }
+}
+
+/** Deadlines and caps of one request. */
+export function httpLimits(config: Config): HttpLimits {
+  return {
+    connectMs: config['fetch.timeouts.connect'],
+    headersMs: config['fetch.timeouts.headers'],
+    idleMs: config['fetch.timeouts.idle'],
+    totalMs: config['fetch.timeouts.total'],
+    maxBodyBytes: config['fetch.maxBodyBytes'],
   }
 }
 

@@ -1,9 +1,7 @@
-import type { Config } from '../config/options.ts'
 import { DelayWorker } from '../delay/delay-worker.ts'
 import { createAddressBook } from '../fetch/address-book.ts'
 import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
-import type { HttpLimits } from '../fetch/http-exchange.ts'
 import { LoopShare } from '../fetch/loop-share.ts'
 import { createNameLookup } from '../fetch/name-lookup.ts'
 import { FrontierWorker, type FrontierWorkerOptions } from '../frontier/frontier-worker.ts'
@@ -19,7 +17,7 @@ import { parseSiteOverride } from '../message/site-override.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import { parseRobotsInTurns, sitemapUrls } from '../politeness/robots.ts'
 import type { StateStore } from '../state/state-store.ts'
-import { httpOptions } from './fetch-config.ts'
+import { httpLimits, httpOptions } from './fetch-config.ts'
 import { createKeptSince } from './kept-since.ts'
 import type { Runtime } from './runtime.ts'
 import { hopScope, linkScope, paceRules, taskBudgets } from './site-rules.ts'
@@ -111,17 +109,6 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   })
   runtime.onClose('live paces', unsubscribe)
   return worker
-}
-
-/** Deadlines and caps of one request. */
-export function httpLimits(config: Config): HttpLimits {
-  return {
-    connectMs: config['fetch.timeouts.connect'],
-    headersMs: config['fetch.timeouts.headers'],
-    idleMs: config['fetch.timeouts.idle'],
-    totalMs: config['fetch.timeouts.total'],
-    maxBodyBytes: config['fetch.maxBodyBytes'],
-  }
 }
 
 /** Delay as one process: sends tasks back to their lanes when they are due. */
