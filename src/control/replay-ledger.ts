@@ -2,9 +2,8 @@ import type { ControlLog } from '../kafka/control-log.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
-import { isSameFilter, parseReplayRequest, type ReplayRange, type ReplayRequest } from '../message/replay-request.ts'
+import { isSameFilter, parseReplayRequest, type ReplayRequest } from '../message/replay-request.ts'
 import { canonical } from '../replay/compare.ts'
-import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -59,15 +58,6 @@ export async function beginRequest(runtime: Runtime, request: ReplayRequest): Pr
   if (held === undefined) throw new MillraceError('INTERNAL', `the request of replay ${replayId} is not on the control topic`)
   refuseOtherRequest(held.request, request)
   return held
-}
-
-/** The range of a request, as it was planned when the replay was first asked for. */
-export function planOf(topic: string, ranges: readonly ReplayRange[]): ReplayPlan {
-  const partitions = ranges.map(({ partition, from, until }) => {
-    const offsets = BigInt(until) - BigInt(from)
-    return { partition, from: BigInt(from), until: BigInt(until), offsets, gone: 0n, note: undefined }
-  })
-  return { topic, partitions, offsets: partitions.reduce((sum, { offsets }) => sum + offsets, 0n), gone: 0n }
 }
 
 /** An id goes on with what it was first: another extractor or other pages under it would be half of each. Errors: REPLAY_REFUSED. */

@@ -1,6 +1,7 @@
 import { greatestOf, leastOf } from '../kernel/bigint.ts'
 import { countText, isAre } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import type { ReplayRange } from '../message/replay-request.ts'
 
 /** Where a replay begins, in the words of Kafka's own tool. Offsets that times stand for are looked up by the caller. */
 export type ReplayStart =
@@ -191,4 +192,13 @@ export function parseOffsetsFile(text: string, file: string, topic: string): Map
 /** The plan as lines that `--from-file` and Kafka's own tool read. */
 export function exportOffsets({ topic, partitions }: Pick<ReplayPlan, 'topic' | 'partitions'>): string[] {
   return partitions.map(({ partition, from }) => `${topic},${partition},${from}`)
+}
+
+/** The range of a request, as it was planned when the replay was first asked for. */
+export function planOf(topic: string, ranges: readonly ReplayRange[]): ReplayPlan {
+  const partitions = ranges.map(({ partition, from, until }) => {
+    const offsets = BigInt(until) - BigInt(from)
+    return { partition, from: BigInt(from), until: BigInt(until), offsets, gone: 0n, note: undefined }
+  })
+  return { topic, partitions, offsets: partitions.reduce((sum, { offsets }) => sum + offsets, 0n), gone: 0n }
 }
