@@ -1,15 +1,20 @@
 /** Millrace as a library. What is exported here is the public API; everything else may change without notice. */
 
-export type { AuditReport } from './control/audit.ts'
-export type { DelayedTask } from './control/crawl-backlog.ts'
-export type { GroupTotals } from './control/extract-totals.ts'
-export type { ForgottenReplay } from './control/forget-replay.ts'
+export type { Comparison, ComparisonExample, FailureCount, FieldDifference, PageFailure, PageSource } from './comparison/compare.ts'
+export type { GateVerdict } from './comparison/gate.ts'
+export type { AuditReport } from './control/crawls/audit.ts'
+export type { DelayedTask } from './control/crawls/crawl-backlog.ts'
+export type { BadSeed, ProduceReport } from './control/crawls/produce.ts'
+export type { CrawlLedger, LedgerCounts, MissingTask } from './control/crawls/task-ledger.ts'
+export type { LetterCounts } from './control/dead-letters/page-letters.ts'
+export type { GroupTotals } from './control/groups/extract-totals.ts'
 export { Millrace, type MillraceOptions, type ProduceOptions, type StructuredOptions, type Urls } from './control/millrace.ts'
-export type { LetterCounts } from './control/page-letters.ts'
-export type { BadSeed, ProduceReport } from './control/produce.ts'
-export type { ConsumedRecord, ConsumedTombstone, ConsumeRecordsOptions } from './control/record-consumer.ts'
-export type { ReplayPlan, StartRequest } from './control/replay.ts'
-export type { InPlaceStart } from './control/replay-in-place.ts'
+export type { PromoteReport } from './control/promote.ts'
+export type { ConsumedRecord, ConsumedTombstone, ConsumeRecordsOptions } from './control/records/record-consumer.ts'
+export type { ForgottenReplay } from './control/replay/forget-replay.ts'
+export type { InPlaceStart } from './control/replay/replay-in-place.ts'
+export type { PartitionReplay, ReplayStanding, ReplayStatus } from './control/replay/replay-status.ts'
+export type { ShadowReport } from './control/replay/shadow-replay.ts'
 export type {
   ReplayInPlaceOptions,
   ReplayInPlaceReport,
@@ -20,12 +25,10 @@ export type {
   ReplayShadowOptions,
   ReplayShadowReport,
 } from './control/replay-library.ts'
-export type { LargestRecord, PreviewReport } from './control/replay-preview.ts'
-export type { PartitionReplay, ReplayStanding, ReplayStatus } from './control/replay-status.ts'
-export type { EndedTasks, RunReport } from './control/run-report.ts'
-export type { ShadowReport } from './control/shadow-replay.ts'
-export type { CrawlLedger, LedgerCounts, MissingTask } from './control/task-ledger.ts'
-export type { PromoteReport } from './control/versions.ts'
+export type { EndedTasks, RunReport } from './control/run/run-report.ts'
+export type { ReplayPlan, StartRequest } from './control/trials/plan-range.ts'
+export type { PlannedPartition } from './control/trials/replay-plan.ts'
+export type { LargestRecord, PreviewReport } from './control/trials/replay-preview.ts'
 export {
   type CodeExtractor,
   type DataOf,
@@ -58,7 +61,4 @@ export type {
   UrlTask,
 } from './message/generated/types.ts'
 export type { ReplayFilter } from './message/replay-request.ts'
-export type { Comparison, ComparisonExample, FailureCount, FieldDifference, PageFailure, PageSource } from './replay/compare.ts'
-export type { GateVerdict } from './replay/gate.ts'
-export type { PlannedPartition } from './replay/plan.ts'
 export type { WorkerHeartbeat } from './state/state-store.ts'

@@ -60,11 +60,29 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   fetch: [...SHARED, 'state'],
   delay: [...SHARED, 'state'],
   extract: [...SHARED, 'state'],
-  replay: [...SHARED, 'state', 'extract'],
+  comparison: ['kernel', 'extract'],
   example: ['kernel'],
-  control: ['frontier', 'fetch', 'delay', 'extract', 'replay', 'embedded', 'example', 'config', 'state', 'machine', ...SHARED],
+  control: ['frontier', 'fetch', 'delay', 'extract', 'comparison', 'embedded', 'example', 'config', 'state', 'machine', ...SHARED],
   cli: ['control', 'config', 'message', 'kernel'],
-  '': ['control', 'extract', 'replay', 'message', 'state', 'config', 'kernel', 'machine'],
+  '': ['control', 'extract', 'comparison', 'message', 'state', 'config', 'kernel', 'machine'],
+}
+
+/** Each as a way from a file or folder back to itself. */
+function cyclesOf(edges: ReadonlyMap<string, readonly string[]>): string[] {
+  const cycles: string[] = []
+  const state = new Map<string, 'open' | 'done'>()
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (state.get(path) === 'done') return
+    if (state.get(path) === 'open') {
+      cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '))
+      return
+    }
+    state.set(path, 'open')
+    for (const next of edges.get(path) ?? []) visit(next, [...trail, path])
+    state.set(path, 'done')
+  }
+  for (const path of edges.keys()) visit(path, [])
+  return cycles
 }
 
 describe('the layout of src', () => {
@@ -84,21 +102,19 @@ describe('the layout of src', () => {
   })
 
   it('has no cycle of imports, of types neither', () => {
-    const edges = new Map(files.map((file) => [file.path, [...file.imports, ...file.typeImports]]))
-    const cycles: string[] = []
-    const state = new Map<string, 'open' | 'done'>()
-    const visit = (path: string, trail: readonly string[]): void => {
-      if (state.get(path) === 'done') return
-      if (state.get(path) === 'open') {
-        cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '))
-        return
-      }
-      state.set(path, 'open')
-      for (const next of edges.get(path) ?? []) visit(next, [...trail, path])
-      state.set(path, 'done')
+    expect(cyclesOf(new Map(files.map((file) => [file.path, [...file.imports, ...file.typeImports]])))).toEqual([])
+  })
+
+  it('has rooms in control that form no cycle, and none of them imports what stands outside the rooms', () => {
+    const edges = new Map<string, readonly string[]>()
+    for (const file of files.filter(({ folder }) => folder === 'control')) {
+      const room = dirname(file.path)
+      const others = [...file.imports, ...file.typeImports].map((target) => dirname(target))
+      const seen = others.filter((other) => other !== room && other.split('/')[0] === 'control')
+      edges.set(room, [...new Set([...(edges.get(room) ?? []), ...seen])].sort())
     }
-    for (const file of files) visit(file.path, [])
-    expect(cycles).toEqual([])
+    expect(cyclesOf(edges)).toEqual([])
+    expect([...edges].filter(([, others]) => others.includes('control'))).toEqual([])
   })
 
   it('gives each library one owner', () => {

@@ -1,6 +1,6 @@
 import type { Config } from '../config/options.ts'
 import { type BrokerVerb, down, up } from '../control/broker.ts'
-import { doctor, type Finding } from '../control/doctor.ts'
+import { doctor, type Finding } from '../control/inspect/doctor.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { port } from './arguments.ts'
 import type { CommandContext } from './context.ts'

@@ -1,4 +1,4 @@
-import type { PreviewReport } from '../control/replay-preview.ts'
+import type { PreviewReport } from '../control/trials/replay-preview.ts'
 import type { CommandContext } from './context.ts'
 import { type Column, counted, renderBytes, renderCount, renderPlace, renderTable, toJson } from './render.ts'
 import { rangeGoneText } from './replay-status.ts'

@@ -1,5 +1,5 @@
-import { type CrawlReport, setCrawlStopped } from '../control/stopped-crawls.ts'
-import { requireOrMakeTopics } from '../control/topics.ts'
+import { type CrawlReport, setCrawlStopped } from '../control/crawls/stopped-crawls.ts'
+import { requireOrMakeTopics } from '../control/runtime/topics.ts'
 import { countText, isAre } from '../kernel/count-text.ts'
 import { shellWord } from '../kernel/shell-word.ts'
 import { crawlName } from '../message/crawl-name.ts'

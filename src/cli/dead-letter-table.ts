@@ -1,4 +1,4 @@
-import type { NamedDeadLetter } from '../control/dead-letters.ts'
+import type { NamedDeadLetter } from '../control/dead-letters/dead-letters.ts'
 import { renderTable } from './render.ts'
 
 const REASON_SHOWN = 60

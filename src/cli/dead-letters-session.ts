@@ -1,8 +1,13 @@
-import { type DeadLetterFilter, deadLetterStats, listDeadLetters, type NamedDeadLetter, showDeadLetter } from '../control/dead-letters.ts'
-import { parseMoment } from '../control/parse-moment.ts'
-import { type ResolveReport, resolveDeadLetters } from '../control/requeue.ts'
-import { existingDomain } from '../control/site-domain.ts'
-import { STAGES } from '../control/stage-names.ts'
+import {
+  type DeadLetterFilter,
+  deadLetterStats,
+  listDeadLetters,
+  type NamedDeadLetter,
+  showDeadLetter,
+} from '../control/dead-letters/dead-letters.ts'
+import { type ResolveReport, resolveDeadLetters } from '../control/dead-letters/requeue.ts'
+import { existingDomain } from '../control/sites/site-domain.ts'
+import { STAGES } from '../control/stages/stage-names.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { ERRORS, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
@@ -11,6 +16,7 @@ import { placeInTopic } from '../message/put-back.ts'
 import { parsePlace, wholeCount } from './arguments.ts'
 import type { CommandContext } from './context.ts'
 import { deadLetterTable, keyText, timeText } from './dead-letter-table.ts'
+import { parseMoment } from './parse-moment.ts'
 import { counted, renderCount, renderTable, toJson } from './render.ts'
 import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'

@@ -1,6 +1,6 @@
-import { type ExplainReport, explain } from '../control/explain.ts'
+import { type ExplainReport, explain } from '../control/inspect/explain.ts'
 import { packageVersion } from '../control/package-version.ts'
-import { userAgentOf } from '../control/user-agent.ts'
+import { userAgentOf } from '../control/sites/user-agent.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import type { CommandContext } from './context.ts'
 import { renderBytes, renderCount, renderTable, toJson } from './render.ts'

@@ -1,4 +1,4 @@
-import { type FieldDrift, fieldDrift, type Yield } from '../control/field-drift.ts'
+import { type FieldDrift, fieldDrift, type Yield } from '../control/extractors/field-drift.ts'
 import type { CommandContext } from './context.ts'
 import { renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'

@@ -1,4 +1,4 @@
-import { type Lineage, lineage } from '../control/lineage.ts'
+import { type Lineage, lineage } from '../control/inspect/lineage.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import type { CommandContext } from './context.ts'
 import { renderBytes, renderPlace, renderTable, toJson } from './render.ts'

@@ -1,13 +1,13 @@
 import type { Config } from '../config/options.ts'
 import { parseDuration } from '../config/units.ts'
-import { findExtractor, type LoadedExtractor } from '../control/configured-extractors.ts'
-import { parseAnyDuration, parseMoment, refuseEmptySpan } from '../control/parse-moment.ts'
-import type { ReplayScope, StartRequest } from '../control/replay.ts'
-import { existingDomain } from '../control/site-domain.ts'
+import { findExtractor, type LoadedExtractor } from '../control/extractors/configured-extractors.ts'
+import { existingDomain } from '../control/sites/site-domain.ts'
+import type { ReplayScope, StartRequest } from '../control/trials/plan-range.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { integer } from './arguments.ts'
 import type { CommandContext } from './context.ts'
+import { parseAnyDuration, parseMoment, refuseEmptySpan } from './parse-moment.ts'
 
 /** What `replay` commands have in common: which extractor, which pages. */
 export interface ReplayFlags {

@@ -1,5 +1,5 @@
-import type { ReplayStatus } from '../control/replay-status.ts'
-import type { ShadowReport } from '../control/shadow-replay.ts'
+import type { ReplayStatus } from '../control/replay/replay-status.ts'
+import type { ShadowReport } from '../control/replay/shadow-replay.ts'
 import { isAre } from '../kernel/count-text.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import { counted, renderCount, renderTable } from './render.ts'

@@ -1,4 +1,4 @@
-import type { RunProgress, RunReport, UncountedRun } from '../control/run-report.ts'
+import type { RunProgress, RunReport, UncountedRun } from '../control/run/run-report.ts'
 import { countText } from '../kernel/count-text.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import { shellWord } from '../kernel/shell-word.ts'

@@ -1,6 +1,12 @@
 import type { Config } from '../config/options.ts'
-import { loadConfigured } from '../control/configured-extractors.ts'
-import { type CheckedSchema, checkAgainstLog, checkAgainstRegistry, putIntoRegistry, type RegisteredSchema } from '../control/schemas.ts'
+import { loadConfigured } from '../control/extractors/configured-extractors.ts'
+import {
+  type CheckedSchema,
+  checkAgainstLog,
+  checkAgainstRegistry,
+  putIntoRegistry,
+  type RegisteredSchema,
+} from '../control/extractors/schemas.ts'
 import type { CommandContext } from './context.ts'
 import { type Column, counted, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'

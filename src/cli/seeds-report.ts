@@ -1,5 +1,5 @@
-import type { ProduceReport, SeedText } from '../control/produce.ts'
-import { readAllSeeds } from '../control/strict-seeds.ts'
+import type { ProduceReport, SeedText } from '../control/crawls/produce.ts'
+import { readAllSeeds } from '../control/crawls/strict-seeds.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { CommandContext } from './context.ts'
 import { renderCount, toJson } from './render.ts'

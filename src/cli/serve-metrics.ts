@@ -1,5 +1,5 @@
 import type { Config } from '../config/options.ts'
-import type { Runtime } from '../control/runtime.ts'
+import type { Runtime } from '../control/runtime/runtime.ts'
 import type { CommandContext } from './context.ts'
 
 /** `/metrics` for as long as the runtime is open, where `metrics.port` is set. */

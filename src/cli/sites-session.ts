@@ -1,8 +1,9 @@
 import { parseDuration } from '../config/units.ts'
-import { liftedText, pauseEnd } from '../control/explain-verdict.ts'
+import { liftedText, pauseEnd } from '../control/inspect/explain-verdict.ts'
 import { packageVersion } from '../control/package-version.ts'
-import type { Runtime } from '../control/runtime.ts'
-import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../control/site-domain.ts'
+import type { Runtime } from '../control/runtime/runtime.ts'
+import { requireOrMakeTopics } from '../control/runtime/topics.ts'
+import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../control/sites/site-domain.ts'
 import {
   coversItselfAlone,
   type OverrideChange,
@@ -14,9 +15,8 @@ import {
   resumeSite,
   type SiteReport,
   showSite,
-} from '../control/sites.ts'
-import { requireOrMakeTopics } from '../control/topics.ts'
-import { userAgentOf } from '../control/user-agent.ts'
+} from '../control/sites/sites.ts'
+import { userAgentOf } from '../control/sites/user-agent.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { LEAST_RATE_PER_SECOND } from '../kernel/pace-bounds.ts'

@@ -1,12 +1,12 @@
 import type { Config } from '../config/options.ts'
-import { loadConfigured } from '../control/configured-extractors.ts'
-import { extractorsOf } from '../control/extract-groups.ts'
-import { parseAnyDuration } from '../control/parse-moment.ts'
-import { Runtime } from '../control/runtime.ts'
-import { runStage, type StageName } from '../control/stage-process.ts'
+import { loadConfigured } from '../control/extractors/configured-extractors.ts'
+import { extractorsOf } from '../control/groups/extract-groups.ts'
+import { Runtime } from '../control/runtime/runtime.ts'
+import { runStage, type StageName } from '../control/stages/stage-process.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
+import { parseAnyDuration } from './parse-moment.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
 
 export interface StageSession {

@@ -1,5 +1,5 @@
 import type { Config } from '../config/options.ts'
-import { Runtime } from '../control/runtime.ts'
+import { Runtime } from '../control/runtime/runtime.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { CommandContext } from './context.ts'
 

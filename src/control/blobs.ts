@@ -1,8 +1,8 @@
 import type { StoredBlob } from '../blobs/blob-store.ts'
 import { readMessages } from '../kafka/log-reader.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { findDeadLetters } from './dead-letters.ts'
-import { type Runtime, requireTopics } from './runtime.ts'
+import { findDeadLetters } from './dead-letters/dead-letters.ts'
+import { type Runtime, requireTopics } from './runtime/runtime.ts'
 
 const DAY_MS = 86_400_000
 

@@ -3,7 +3,7 @@ import { downBroker, keepBroker } from '../embedded/embedded-broker.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
-import { embeddedOptions } from './runtime.ts'
+import { embeddedOptions } from './runtime/runtime.ts'
 
 export interface BrokerVerb {
   readonly config: Config

@@ -8,7 +8,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { Page } from '../message/generated/types.ts'
 import { unpackPageBody } from '../message/page-body.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
-import { type Runtime, requireTopics } from './runtime.ts'
+import { type Runtime, requireTopics } from './runtime/runtime.ts'
 
 export type ConsumeStart =
   | { readonly kind: 'beginning' }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { RecordReader } from '../../src/control/record-reader.ts'
+import { RecordReader } from '../../src/control/records/record-reader.ts'
 import { readLog } from '../../src/kafka/log-reader.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { hasCorpus } from '../support/corpus.ts'

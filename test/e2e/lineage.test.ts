@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { applyTopics } from '../../src/control/topics.ts'
+import { applyTopics } from '../../src/control/runtime/topics.ts'
 import { lines } from '../support/cli.ts'
 import { Deployment, type OnTopic, type RecordOnTopic } from '../support/deployment.ts'
 import { uniqueName } from '../support/services.ts'

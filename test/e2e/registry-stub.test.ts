@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { applyTopics } from '../../src/control/topics.ts'
+import { applyTopics } from '../../src/control/runtime/topics.ts'
 import { Deployment } from '../support/deployment.ts'
 import { BOOK_1, BOOK_2, caughtUp, range, storePages } from '../support/stored-shop.ts'
 import { type StubRegistry, startStubRegistry } from '../support/stub-registry.ts'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { planTombstones } from '../../src/control/tombstones.ts'
+import { planTombstones } from '../../src/control/replay/tombstones.ts'
 import { partitionFor } from '../../src/url/partition.ts'
 import { committed, Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'

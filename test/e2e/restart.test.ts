@@ -5,7 +5,7 @@ import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { LinkedSite } from '../support/linked-site.ts'
 
-/** What Kafka would wait for a member that was killed; see `consumerSettings` in src/control/runtime.ts. */
+/** What Kafka would wait for a member that was killed; see `consumerSettings` in src/control/runtime/runtime.ts. */
 const SESSION_MS = 10_000
 
 describe('the next run after kill -9', () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ExplainReport } from '../../src/control/explain.ts'
-import type { SiteReport } from '../../src/control/sites.ts'
+import type { ExplainReport } from '../../src/control/inspect/explain.ts'
+import type { SiteReport } from '../../src/control/sites/sites.ts'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
 import { partitionFor } from '../../src/url/partition.ts'
 import { crowding } from '../support/crowding.ts'

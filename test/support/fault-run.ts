@@ -1,4 +1,4 @@
-import { applyTopics } from '../../src/control/topics.ts'
+import { applyTopics } from '../../src/control/runtime/topics.ts'
 import type { CliResult, RunningCli } from './cli.ts'
 import { Deployment } from './deployment.ts'
 import { eventually } from './eventually.ts'

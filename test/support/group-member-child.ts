@@ -1,4 +1,4 @@
-import { processClientId } from '../../src/control/process-client-id.ts'
+import { processClientId } from '../../src/control/runtime/process-client-id.ts'
 import { createKafkaClient } from '../../src/kafka/client.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
 

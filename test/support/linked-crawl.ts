@@ -1,5 +1,5 @@
-import { CrawlEnd } from '../../src/control/crawl-end.ts'
-import { produce } from '../../src/control/produce.ts'
+import { CrawlEnd } from '../../src/control/crawls/crawl-end.ts'
+import { produce } from '../../src/control/crawls/produce.ts'
 import type { Deployment } from './deployment.ts'
 import type { LinkedSite } from './linked-site.ts'
 

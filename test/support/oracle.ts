@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type AuditReport, audit } from '../../src/control/audit.ts'
+import { type AuditReport, audit } from '../../src/control/crawls/audit.ts'
 import { isFinal } from '../../src/message/outcome.ts'
 import { unpackPageBody } from '../../src/message/page-body.ts'
 import { committed, type Deployment, readOutcomes, readPages, readRecords } from './deployment.ts'

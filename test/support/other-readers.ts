@@ -1,4 +1,4 @@
-import type { Runtime } from '../../src/control/runtime.ts'
+import type { Runtime } from '../../src/control/runtime/runtime.ts'
 import { committed } from './deployment.ts'
 import { eventually } from './eventually.ts'
 import { readAll } from './kafka.ts'

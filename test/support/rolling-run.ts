@@ -1,5 +1,5 @@
-import { audit } from '../../src/control/audit.ts'
-import { produce } from '../../src/control/produce.ts'
+import { audit } from '../../src/control/crawls/audit.ts'
+import { produce } from '../../src/control/crawls/produce.ts'
 import { isFinal } from '../../src/message/outcome.ts'
 import type { RunningCli } from './cli.ts'
 import { Deployment, readOutcomes, readPages } from './deployment.ts'

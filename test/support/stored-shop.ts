@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Runtime } from '../../src/control/runtime.ts'
+import type { Runtime } from '../../src/control/runtime/runtime.ts'
 import { pageMessage } from '../../src/fetch/page-message.ts'
 import { Millrace } from '../../src/index.ts'
 import type { Page } from '../../src/message/generated/types.ts'

@@ -29,9 +29,9 @@ export const configCommand: CommandDefinition = (contextOf) => {
       const loaded = context.loadConfig()
       const [{ configAdvice }, { configurationFindings }, { shadowedRules }, { certificateFindings }, { systemClock }] = await Promise.all([
         import('../../config/advice.ts'),
-        import('../../control/config-check.ts'),
-        import('../../control/shadowed-rules.ts'),
-        import('../../control/tls-config.ts'),
+        import('../../control/inspect/config-check.ts'),
+        import('../../control/sites/shadowed-rules.ts'),
+        import('../../control/runtime/tls-config.ts'),
         import('../../kernel/clock.ts'),
       ])
       const { faults, advice: ofGroups } = await configurationFindings(loaded.config)

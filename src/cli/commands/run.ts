@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import { formatDuration } from '../../config/units.ts'
+import type { SeedText } from '../../control/crawls/produce.ts'
 import { MAX_WAIT_MS } from '../../control/defaults.ts'
 import { packageVersion } from '../../control/package-version.ts'
-import type { SeedText } from '../../control/produce.ts'
 import { type CommandDefinition, collect, crawlOption, drainTimeoutOption } from '../command-definition.ts'
 
 interface RunFlags {
@@ -65,7 +65,7 @@ function seedsOf(urls: readonly string[], file: string | undefined): AsyncIterab
   return (async function* () {
     for (const text of urls) yield { text, line: undefined }
     if (file === undefined) return
-    const [{ seedLines }, { inputOf }] = await Promise.all([import('../../control/produce.ts'), import('../input-file.ts')])
+    const [{ seedLines }, { inputOf }] = await Promise.all([import('../../control/crawls/produce.ts'), import('../input-file.ts')])
     yield* seedLines(inputOf(file))
   })()
 }

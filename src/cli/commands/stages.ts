@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { packageVersion } from '../../control/package-version.ts'
-import type { StageName } from '../../control/stage-process.ts'
+import type { StageName } from '../../control/stages/stage-process.ts'
 import { type CommandDefinition, collect, drainTimeoutOption } from '../command-definition.ts'
 
 interface StageFlags {

@@ -5,15 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
-import { audit } from '../../../src/control/audit.ts'
-import { type ExplainReport, explain } from '../../../src/control/explain.ts'
-import { lineage } from '../../../src/control/lineage.ts'
-import { Runtime } from '../../../src/control/runtime.ts'
-import { StageGroup } from '../../../src/control/stage-group.ts'
-import { createFetch } from '../../../src/control/stages.ts'
-import { applyTopics } from '../../../src/control/topics.ts'
+import { audit } from '../../../src/control/crawls/audit.ts'
+import { type ExplainReport, explain } from '../../../src/control/inspect/explain.ts'
+import { lineage } from '../../../src/control/inspect/lineage.ts'
+import { Runtime } from '../../../src/control/runtime/runtime.ts'
+import { applyTopics } from '../../../src/control/runtime/topics.ts'
+import { createFetch } from '../../../src/control/stages/stages.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
+import { ServiceGroup } from '../../../src/kernel/service-group.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { partitionFor } from '../../../src/url/partition.ts'
 import { registrableDomain } from '../../../src/url/registrable-domain.ts'
@@ -78,7 +78,7 @@ async function produce(path: string, round = 0): Promise<void> {
 
 /** Fetches all that waits. */
 async function fetchAll(): Promise<void> {
-  const stages = new StageGroup()
+  const stages = new ServiceGroup()
   await stages.start('fetch', await createFetch(runtime, '0'))
   const { admin, groups, topics } = runtime
   await eventually(async () => (await admin.lag(groups.fetch, Object.values(topics.urls))).every(({ lag }) => lag === 0n), {

@@ -1,7 +1,7 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { consume } from '../../../src/control/consume.ts'
-import type { Runtime } from '../../../src/control/runtime.ts'
+import type { Runtime } from '../../../src/control/runtime/runtime.ts'
 import { readLog } from '../../../src/kafka/log-reader.ts'
 import { bodyRefOf } from '../../../src/message/body-ref.ts'
 import { Deployment } from '../../support/deployment.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { fixedVersions } from '../../../src/control/active-versions.ts'
-import { ExtractStage } from '../../../src/control/extract-stage.ts'
+import { fixedVersions } from '../../../src/control/extractors/active-versions.ts'
+import { ExtractStage } from '../../../src/control/stages/extract-stage.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { headerText } from '../../../src/kafka/message.ts'
 import { HEADER } from '../../../src/message/header-names.ts'

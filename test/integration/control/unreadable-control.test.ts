@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { overrideSite } from '../../../src/control/sites.ts'
-import { applyTopics } from '../../../src/control/topics.ts'
+import { applyTopics } from '../../../src/control/runtime/topics.ts'
+import { overrideSite } from '../../../src/control/sites/sites.ts'
 import { subject } from '../../../src/message/command.ts'
 import { registryFrame } from '../../../src/message/framing.ts'
 import { Deployment } from '../../support/deployment.ts'

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
-import { startFrontier } from '../../../src/control/frontier-stage.ts'
-import { Runtime } from '../../../src/control/runtime.ts'
-import { StageGroup } from '../../../src/control/stage-group.ts'
-import { createFrontier } from '../../../src/control/stages.ts'
-import { applyTopics } from '../../../src/control/topics.ts'
+import { Runtime } from '../../../src/control/runtime/runtime.ts'
+import { applyTopics } from '../../../src/control/runtime/topics.ts'
+import { startFrontier } from '../../../src/control/stages/frontier-stage.ts'
+import { createFrontier } from '../../../src/control/stages/stages.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import type { Service } from '../../../src/kernel/lifecycle.ts'
+import { ServiceGroup } from '../../../src/kernel/service-group.ts'
 import { registryFrame } from '../../../src/message/framing.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
 import { readDeadLetter } from '../../../src/message/read-dead-letter.ts'
@@ -325,7 +325,7 @@ describe('the frontier', () => {
 describe('the links of an extractor', () => {
   async function start(...texts: string[]): Promise<void> {
     const current = texts.map((text, index) => loadDefinition(`${index}.yaml`, `name: e${index}\nversion: 1\nfields: { a: h1 }\n${text}`))
-    const stages = new StageGroup()
+    const stages = new ServiceGroup()
     frontier = stages
     await startFrontier(runtime, stages, { current, loaded: current }, new AbortController().signal)
   }

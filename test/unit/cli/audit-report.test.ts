@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { writeAudit } from '../../../src/cli/ledger-session.ts'
-import type { AuditReport } from '../../../src/control/audit.ts'
-import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
+import type { AuditReport } from '../../../src/control/crawls/audit.ts'
+import { NO_COUNTS } from '../../../src/control/crawls/task-ledger.ts'
 
 const totals = { pages: 12, records: 11, none: 1, deadLetters: 0 }
 const report: AuditReport = {

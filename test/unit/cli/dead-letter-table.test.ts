@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { deadLetterTable } from '../../../src/cli/dead-letter-table.ts'
-import type { NamedDeadLetter } from '../../../src/control/dead-letters.ts'
+import type { NamedDeadLetter } from '../../../src/control/dead-letters/dead-letters.ts'
 
 const INFO = {
   message: undefined,

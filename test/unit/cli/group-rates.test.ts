@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { groupRates } from '../../../src/cli/ledger-session.ts'
-import type { StatusReport } from '../../../src/control/status-report.ts'
+import type { StatusReport } from '../../../src/control/inspect/status-report.ts'
 
 function report(at: number, committed: readonly (string | null)[]): StatusReport {
   const groups = committed.map((offset, partition) => ({

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { CommandContext } from '../../../src/cli/context.ts'
 import { writeLineage } from '../../../src/cli/lineage-session.ts'
-import type { Lineage } from '../../../src/control/lineage.ts'
+import type { Lineage } from '../../../src/control/inspect/lineage.ts'
 
 it('what a page or a task says begins no line of its own', async () => {
   const forged = 'x\nrecord   forged'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ofSeedsAlone } from '../../../src/cli/produce-session.ts'
-import type { TaskTemplate } from '../../../src/control/produce.ts'
+import type { TaskTemplate } from '../../../src/control/crawls/produce.ts'
 
 const template: TaskTemplate = {
   crawlId: 'c',

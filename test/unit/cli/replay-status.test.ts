@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { deletedText, replaysTable, shadowSummary, statusText } from '../../../src/cli/replay-status.ts'
 import { retentionText } from '../../../src/cli/topics-session.ts'
-import type { ReplayStatus } from '../../../src/control/replay-status.ts'
+import type { ReplayStatus } from '../../../src/control/replay/replay-status.ts'
 
 const open: ReplayStatus = {
   replayId: 'r1',

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { progressLine } from '../../../src/cli/progress.ts'
 import { runProgress as progressOf, writeSummary, writeUncounted } from '../../../src/cli/run-summary.ts'
-import type { RunProgress, RunReport } from '../../../src/control/run-report.ts'
-import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
+import { NO_COUNTS } from '../../../src/control/crawls/task-ledger.ts'
+import type { RunProgress, RunReport } from '../../../src/control/run/run-report.ts'
 
 const runProgress = (state: Omit<RunProgress, 'stalledBy'>) => progressOf({ stalledBy: null, ...state })
 

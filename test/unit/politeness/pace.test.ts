@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { paceFacts } from '../../../src/control/sites.ts'
+import { paceFacts } from '../../../src/control/sites/sites.ts'
 import { parseSiteOverride } from '../../../src/message/site-override.ts'
 import { effectiveCrawlDelay } from '../../../src/politeness/crawl-delay.ts'
 import { createPolicy, type PolicyOptions } from '../../../src/politeness/policy.ts'

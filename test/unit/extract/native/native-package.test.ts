@@ -53,7 +53,7 @@ async function checked(): Promise<unknown[]> {
 
 /** The line of `doctor` about the parser. */
 async function diagnosed(parser: 'auto' | 'native' | 'parse5'): Promise<unknown> {
-  const { doctor } = await import('../../../../src/control/doctor.ts')
+  const { doctor } = await import('../../../../src/control/inspect/doctor.ts')
   const { config } = loadConfig({ sets: [`extract.parser=${parser}`], flags: {}, environment: {} })
   const findings = doctor({ config, clock: systemClock, observer: silentObserver, signal: new AbortController().signal })
   // Those before it need no broker.
