@@ -163,7 +163,8 @@ describe('an extract stage with a page that takes longer than its session', () =
 `
   let patient: Deployment
   beforeEach(async () => {
-    patient = await Deployment.open({ set: ['kafka.sessionTimeout=10s', 'extract.pageTimeout=15s', 'extract.threads=2'] })
+    // Time for the other thread, which a busy machine takes a while to start.
+    patient = await Deployment.open({ set: ['kafka.sessionTimeout=10s', 'extract.pageTimeout=30s', 'extract.threads=2'] })
     return () => patient.close()
   })
 
