@@ -5,6 +5,7 @@ import { innerHtml } from '../sources/node-html.ts'
 import { nodeText, rawText } from '../sources/node-text.ts'
 import { tableRows } from '../sources/table.ts'
 import type { RawValue } from '../values/raw-value.ts'
+import { withoutEdges } from '../values/split-number.ts'
 import type { ScalarKind } from '../values/value-type.ts'
 import { type ArticlePart, type SourceDefinition, sourceText } from './definition.ts'
 import { attributeValues, RAW_TEXT, textFormOf } from './element-value.ts'
@@ -91,7 +92,7 @@ function traceOf(
   const trace = base.trace(scope)
   const [raw] = base.raws(scope, 1)
   if (raw === undefined) return trace
-  if (match !== undefined && !isBoolean && firstGroupOf(compilePattern(match))(String(raw)) === undefined) {
+  if (match !== undefined && !isBoolean && firstGroupOf(compilePattern(match))(withoutEdges(String(raw))) === undefined) {
     return { ...trace, reason: `the pattern ${match} finds nothing in ${shortened(raw)}` }
   }
   const [rest] = found.raws(scope, 1)
@@ -101,7 +102,7 @@ function traceOf(
 }
 
 function shortened(raw: RawValue): string {
-  return JSON.stringify(String(raw).slice(0, 120))
+  return JSON.stringify(withoutEdges(String(raw)).slice(0, 120))
 }
 
 function cssSource(source: Extract<SourceDefinition, { kind: 'css' }>, kind: ScalarKind | 'record'): CompiledSource {

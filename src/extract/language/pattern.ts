@@ -19,11 +19,28 @@ export function compilePattern(pattern: string): RegExp {
  * the first one of that which matched. Shape: undefined for no match, and for a group that did not take part.
  */
 export function firstGroupOf(pattern: RegExp): (text: string) => string | undefined {
-  const firsts = firstOfAlternatives(pattern.source)
+  const chosen = chosenOf(pattern.source)
   return (text) => {
     const match = pattern.exec(text)
-    if (match === null || match.length === 1) return match?.[0]
-    return firsts.map((group): string | undefined => match[group]).find((group) => group !== undefined)
+    return match === null ? undefined : chosen(match)
+  }
+}
+
+/** Where `firstGroupOf` finds it: from included, to left out. */
+export function firstPlaceOf(pattern: RegExp): (text: string) => readonly [number, number] | undefined {
+  const chosen = chosenOf(pattern.source)
+  const placed = new RegExp(pattern.source, `${pattern.flags}d`)
+  return (text) => {
+    const indices = placed.exec(text)?.indices
+    return indices === undefined ? undefined : chosen(indices)
+  }
+}
+
+function chosenOf(source: string): <T>(groups: readonly (T | undefined)[]) => T | undefined {
+  const firsts = firstOfAlternatives(source)
+  return (groups) => {
+    if (groups.length === 1) return groups[0]
+    return firsts.map((group) => groups[group]).find((group) => group !== undefined)
   }
 }
 

@@ -11,6 +11,8 @@ import { closesPrice } from './price-words.ts'
 export const EDGE = '\ufdd0'
 /** As {@link EDGE}, where what was deleted meets what was inserted: they are two numbers. */
 export const CHANGE = '\ufdd1'
+/** Stands where the cents of a price begin, in a text of which a pattern picks a part. */
+const CENTS_BEGIN = '\ufdd2'
 
 const CHANGED: ReadonlySet<string> = new Set(['del', 'ins', 's', 'strike'])
 
@@ -77,7 +79,7 @@ export interface NumberPieces {
 
 /** What may be one number in a text. Shape: `scale` as a number is read with, 0 for a whole one, without end for a double. */
 export function numberPieces(text: string, scale: number, ofMoney: boolean): NumberPieces {
-  const seen = withWholePart(withoutUnseen(text)).replace(APOSTROPHE, "'")
+  const seen = withWholePart(withoutUnseen(text)).replace(APOSTROPHE, "'").replaceAll(CENTS_BEGIN, '٫')
   const rolled = ofMoney ? seen.replace(DIGITS_APART, withoutEdges) : seen
   const apart = (ofMoney || Number.isFinite(scale) ? rolled.replace(CENTS, withCents) : rolled).replace(MARK_APART, '')
   const inPieces = ofMoney ? PRICE_APART : NUMBER_APART
@@ -87,8 +89,38 @@ export function numberPieces(text: string, scale: number, ofMoney: boolean): Num
   return { apart, joined }
 }
 
+/**
+ * A text whose edges mean the same in whatever part of it a pattern picks: what tells that digits are cents may stand outside of that part.
+ * Edges that part two numbers stay, as those of a change.
+ */
+export function withSettledEdges(text: string, readsCents: boolean, ofMoney: boolean): string {
+  const rolled = ofMoney ? text.replace(DIGITS_APART, withoutEdges) : text
+  const split = (found: string, whole: string, cents: string, at: number, all: string): string =>
+    withCents(found, whole, cents, at, all) === found ? found : `${whole}${CENTS_BEGIN}${cents}`
+  return (readsCents ? rolled.replace(CENTS, split) : rolled).replaceAll(EDGE, CHANGE)
+}
+
+const MARKS = /[\ufdd0-\ufdd2]/g
+
+/** True where elements part digits of the text. */
+export function hasEdges(text: string): boolean {
+  return text.search(MARKS) !== -1
+}
+
 export function withoutEdges(text: string): string {
-  return text.replace(/[\ufdd0\ufdd1]/g, '')
+  return text.replace(MARKS, '')
+}
+
+/** The part of a text with its edges that stands between two places of the text without. */
+export function partWithEdges(text: string, [from, to]: readonly [number, number]): string {
+  let [seen, start] = [0, text.length]
+  for (let at = 0; at < text.length; at += 1) {
+    if (hasEdges(text.charAt(at))) continue
+    if (seen === from) start = at
+    seen += 1
+    if (seen === to) return text.slice(start, at + 1)
+  }
+  return ''
 }
 
 /** Two digits in an element of their own may count something; they are cents where the price ends with them. */

@@ -9,7 +9,7 @@ import { type DecimalDigits, decimalMarksOf, type NoNumber, type NumberFormat, p
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
 import { type PlainValue, RawMoney } from './raw-value.ts'
 import { type Money, moneyParts, type Price, priceIn } from './read-money.ts'
-import { collapseNumbers, edgeOf, type NumberPieces, numberPieces, withoutEdges } from './split-number.ts'
+import { collapseNumbers, edgeOf, hasEdges, type NumberPieces, numberPieces, withoutEdges, withSettledEdges } from './split-number.ts'
 import { compileFormat } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
@@ -103,6 +103,16 @@ export interface TextForm {
 export const PLAIN_TEXT: TextForm = { collapse, edgeOf: undefined }
 /** With an edge where two elements part two digits. */
 export const NUMBER_TEXT: TextForm = { collapse: collapseNumbers, edgeOf }
+
+/** The same of a text of which a pattern picks a part, for a type of numbers: to the pattern every space is the same one. */
+export function pickedText(kind: ScalarKind): TextForm {
+  const settled = (text: string): string => {
+    if (!hasEdges(text)) return text
+    const ofMoney = kind === 'money' || priceIn(numberPieces(text, 0, true).joined) !== undefined
+    return withSettledEdges(text, ofMoney || kind !== 'double', ofMoney)
+  }
+  return { collapse: (text) => collapse(settled(collapseNumbers(text))), edgeOf }
+}
 
 function text(value: string): Converted {
   return value === '' ? EMPTY : { kind: 'value', value }

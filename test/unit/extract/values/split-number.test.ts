@@ -100,10 +100,11 @@ describe('a price in several elements', () => {
     expect(field('type: double', '12 <b>3</b><b>45</b>')).toBeNull()
   })
 
-  it('leaves alone what is text, and what the author looks at first', () => {
+  it('leaves alone what is text, and what the author makes of it', () => {
     const html = '12<sup>99</sup>'
     expect(fieldFrom('.p', `<p class=p>${html}`)).toBe('1299')
-    expect(field("type: int, match: '(\\d+)'", html)).toBe(1299)
+    expect(field('type: int, transform: trim', html)).toBe(1299)
+    expect(field("type: money, currency: EUR, match: '(.*) €', transform: trim", `${html} €`)).toMatchObject({ amount: '1299.00' })
     expect(field('type: int', html)).toBeNull()
     expect(field('type: int', 'Seats: 12, 14')).toBe(12)
     expect(field('type: decimal, scale: 2', '12, 14')).toBeNull()
@@ -115,6 +116,45 @@ describe('a price in several elements', () => {
   it('is told of as the page has it', () => {
     const converted = compileConverter({ kind: 'double' })(`12${EDGE}99`, false, '')
     expect(converted).toEqual({ kind: 'problem', problem: '"1299" is no number with one reading' })
+  })
+})
+
+describe('the part of a text in several elements that a pattern picks', () => {
+  const types = ['money, currency: EUR', 'decimal, scale: 2', 'double']
+  const amountOf = (value: unknown): unknown => (value === null ? null : Number((value as { amount?: string }).amount ?? value))
+  const picked = (html: string, match = '([\\d.,]+)'): unknown[] =>
+    types.map((type) => amountOf(field(`type: ${type}, match: '${match}'`, html)))
+
+  it.each([
+    ['12<sup>99</sup> €', '([\\d.,]+)', 12.99],
+    ['ab 12<sup>99</sup> € je kg', 'ab (.*) je', 12.99],
+    ['<b>EUR</b> <b>12</b><sup>99</sup>', '\\d+', 12.99],
+    ['1.299<sup>90</sup> €', '([\\d.,]+)', 1299.9],
+    ['€<i>1</i><i>2</i>.<i>9</i><i>9</i>', '([\\d.,]+)', 12.99],
+    ['<b>49,90</b> <i>€</i>', '([\\d.,]+)', 49.9],
+    ['12<sup>99</sup> €', '(\\d\\d)\\d\\d', 12],
+    ['12<sup>99</sup> €', '(\\d\\d) €', 99],
+    ['<del>20</del><ins>15</ins> €', '(\\d\\d) €', 15],
+    ['PlayStation 5<b>49,99</b> €', '5(.*)', 49.99],
+  ])('means what it means there: %s, %s', (html, match, amount) => {
+    expect(picked(html, match)).toEqual([amount, amount, amount])
+  })
+
+  it.each([
+    '<del>20</del><ins>15</ins> €',
+    '<span>€1299</span><span>20% off</span>',
+    '<span>5</span><span>12 reviews</span>',
+    '<b>1</b><b>299</b> €',
+  ])('is none where that is more than one number: %s', (html) => {
+    expect(picked(html)).toEqual([null, null, null])
+  })
+
+  it('is no count where it has cents, and none where nothing of it is left', () => {
+    expect(field("type: int, match: '(\\d+)'", '12<sup>99</sup> €')).toBeNull()
+    expect(field("type: int, match: '(\\d+) reviews'", '<b>€12</b><b>99</b> <i>12 reviews</i>')).toBe(12)
+    expect(field("type: double, match: '(\\d+)'", '10<sup>12</sup>')).toBeNull()
+    expect(field("type: int, match: '1 299'", '1&nbsp;299<sup>90</sup> €')).toBe(1299)
+    expect(field("type: int, match: '(x?)'", '12<sup>99</sup> €')).toBeNull()
   })
 })
 
