@@ -77,12 +77,13 @@ export class TaskPublisher {
 
   /** The task in its lane. `headers` are added to those that every message has. */
   laneMessage(task: UrlTask, headers: Readonly<Record<string, string>> = {}): OutgoingMessage {
-    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, headers)
+    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, { headers })
   }
 
   /** A message of a lane sent on to the partition it belongs to; at most once per version of the layout. */
   movedMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
-    return this.laneMessage(task, { ...carried(original), [HEADER.moved]: String(this.#options.layout().version) })
+    const headers = { ...carried(original), [HEADER.moved]: String(this.#options.layout().version) }
+    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, { headers, original })
   }
 
   /**
@@ -96,7 +97,11 @@ export class TaskPublisher {
 
   /** The same of a task that a stranger has put there without an id: with what was filled in here, so that every copy of it is one task. */
   completedForwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
-    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, carried(original), keyOf(task, original))
+    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, {
+      headers: carried(original),
+      key: keyOf(task, original),
+      original,
+    })
   }
 
   /** The same where that would be too large: the bytes as they were read and no header, so that it is no larger than the original. */
@@ -113,7 +118,7 @@ export class TaskPublisher {
     const dueAt = Math.min(copy.dueAt, task.expiresAt ?? MAX_TIME, MAX_TIME)
     const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
     const firstMs = headerValue(copy.original.headers, HEADER.firstMs) ?? (copy.failure === undefined ? undefined : String(copy.failure.at))
-    return this.#message(topic, task, {
+    const headers = {
       ...originHeaders(copy.original),
       [HEADER.attempt]: String(task.attempt),
       [HEADER.dueMs]: String(Math.ceil(dueAt)),
@@ -125,7 +130,8 @@ export class TaskPublisher {
       ...(copy.failure === undefined
         ? {}
         : { [HEADER.errorCode]: copy.failure.code, [HEADER.errorMessage]: copy.failure.message.slice(0, ERROR_CHARACTERS) }),
-    })
+    }
+    return this.#message(topic, task, { headers, original: copy.original })
   }
 
   /** A message of a delay topic in the next one, bytes and headers as they are; with where it was first read, unless that is too much. */
@@ -142,19 +148,28 @@ export class TaskPublisher {
     }
   }
 
+  /** `original`: the message that this one takes the place of, whose fields it keeps that are not known here. */
   #message(
     topic: string,
     task: UrlTask,
-    headers: Readonly<Record<string, string>>,
-    key: string | Buffer = domainOfTask(task),
+    {
+      headers,
+      original,
+      key = domainOfTask(task),
+    }: {
+      readonly headers: Readonly<Record<string, string>>
+      readonly original?: OriginalMessage
+      readonly key?: string | Buffer
+    },
   ): OutgoingMessage {
     const { codec, layout } = this.#options
+    const { bytes, schema } = codec.encodeCopy('UrlTask', task, topic, original?.value ?? null)
     return {
       topic,
       partition: partitionFor(key, layout().partitionsOf(topic)),
       key,
-      value: codec.encode('UrlTask', task, topic),
-      headers: { ...codec.headers('UrlTask', task.traceId === null ? undefined : makeTraceParent(task.traceId)), ...headers },
+      value: bytes,
+      headers: { ...codec.headers(schema, task.traceId === null ? undefined : makeTraceParent(task.traceId)), ...headers },
     }
   }
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Clock, systemClock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { RecentMap } from '../kernel/recent-map.ts'
@@ -35,6 +36,12 @@ export interface MessageCodec {
   readonly schemas: SchemaStore
   /** Errors: MESSAGE_INVALID naming the field; INTERNAL when, with a registry, the topic was not prepared. */
   encode<T extends MessageType>(type: T, value: MessageTypes[T], topic: string): Buffer
+  /**
+   * The same for a copy of a message, which a newer release may have written with fields that are not known here. Shape: in schema and
+   * framing of the original, with all that stands there, where that schema has a place for what is said now; else as `encode`. `schema` is
+   * that of the bytes.
+   */
+  encodeCopy<T extends MessageType>(type: T, value: MessageTypes[T], topic: string, original: Buffer | null): EncodedCopy
   /** The same for a record with the schema of its extractor. */
   encodeRecord(schema: AvroSchema, value: unknown, topic: string): Buffer
   /** Errors: MESSAGE_EMPTY, MESSAGE_FRAMING_UNKNOWN, MESSAGE_SCHEMA_UNKNOWN, SCHEMA_INVALID, SCHEMA_INCOMPATIBLE, MESSAGE_MALFORMED. */
@@ -58,6 +65,11 @@ export interface MessageCodec {
   unregisteredId(value: Buffer | null): number | undefined
   /** content-type, millrace-schema and, where given, traceparent. */
   headers(schema: MessageType | AvroSchema, traceparent?: string): Record<string, string>
+}
+
+export interface EncodedCopy {
+  readonly bytes: Buffer
+  readonly schema: AvroSchema
 }
 
 export interface CodecOptions {
@@ -101,6 +113,21 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
       throw reason ?? unknownSchema(framing, registry !== undefined)
     }
     return { bytes: bytes ?? Buffer.alloc(0), writer, bodyStart: framing.bodyStart }
+  }
+
+  /** Shape: undefined where the schema of the original has no place for what differs, or there is none, as of JSON. */
+  const changedCopy = (reader: AvroSchema, value: object, original: Buffer | null): EncodedCopy | undefined => {
+    try {
+      const { bytes, writer, bodyStart } = writerOf(original)
+      if (writer === reader) return undefined
+      const read = writer.decode(bytes, bodyStart, reader) as Readonly<Record<string, unknown>>
+      const changed = Object.entries(value).filter(([name, own]) => !isDeepStrictEqual(own, read[name]))
+      const body = writer.encode({ ...(writer.decode(bytes, bodyStart) as object), ...Object.fromEntries(changed) })
+      return { bytes: Buffer.concat([bytes.subarray(0, bodyStart), body]), schema: writer }
+    } catch (error) {
+      if (isMillraceError(error)) return undefined
+      throw error
+    }
   }
 
   const decodeAs = (reader: AvroSchema | undefined, value: Buffer | null): DecodedMessage => {
@@ -147,6 +174,10 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
   return {
     schemas: schemaStore,
     encode: (type, value, topic) => frame(schemaStore.current(type), value, topic),
+    encodeCopy(type, value, topic, original) {
+      const schema = schemaStore.current(type)
+      return changedCopy(schema, value, original) ?? { bytes: frame(schema, value, topic), schema }
+    },
     encodeRecord: frame,
     decode: (type, bytes) => decodeAs(schemaStore.current(type), bytes).value as never,
     decodeAny: (bytes) => decodeAs(undefined, bytes),

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { OutgoingMessage } from '../../../src/kafka/message.ts'
 import { TaskPublisher } from '../../../src/kafka/task-publisher.ts'
 import { createMessageCodec } from '../../../src/message/codec.ts'
+import { singleObjectFrame } from '../../../src/message/framing.ts'
 import { createSchemaStore } from '../../../src/message/schema-store.ts'
 import { topicNames } from '../../../src/message/topics.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
@@ -92,6 +93,46 @@ describe('the publisher of tasks', () => {
     ]) {
       ;({ headers } = next())
       expect(headers).toMatchObject({ 'millrace-asked-lane': 'high' })
+    }
+  })
+
+  it('keeps in every copy what a newer release has written that is not known here', () => {
+    const { fields, ...record } = JSON.parse(codec.schemas.current('UrlTask').text)
+    const ofLater = [
+      { name: 'weight', type: 'int', default: 1 },
+      { name: 'hints', type: { type: 'map', values: 'string' }, default: {} },
+    ]
+    const newer = codec.schemas.add(JSON.stringify({ ...record, fields: [ofLater[0], ...fields, ofLater[1]] }))
+    const value = singleObjectFrame(newer.fingerprint, newer.encode({ ...task, weight: 7, hints: { a: 'b' } }))
+    const read = { ...original, value }
+    const again = { ...codec.decode('UrlTask', value), attempt: 2, lane: 'low' } as const
+    for (const copy of [
+      publisher.delayMessage(again, { dueAt: 61_000, reason: 'http-503', original: read }),
+      publisher.movedMessage(again, read),
+      publisher.completedForwardMessage(again, read),
+    ]) {
+      expect(codec.decodeAny(copy.value as Buffer).value).toMatchObject({ weight: 7, hints: { a: 'b' }, attempt: 2, lane: 'low' })
+      expect(codec.decode('UrlTask', copy.value as Buffer)).toEqual(again)
+      expect(copy.headers?.['millrace-schema']).toBe(`${newer.name}:${newer.fingerprint}`)
+    }
+  })
+
+  it('writes a copy with its own schema where that of the original has no place for what it says', () => {
+    const schema = JSON.stringify({
+      type: 'record',
+      name: 'UrlTask',
+      namespace: 'io.millrace.v1',
+      fields: [
+        { name: 'url', type: 'string' },
+        { name: 'note', type: 'string' },
+      ],
+    })
+    const foreign = codec.schemas.add(schema)
+    const written = singleObjectFrame(foreign.fingerprint, foreign.encode({ url: task.url, note: 'mine' }))
+    for (const value of [written, Buffer.from('{"url":"http://www.shop.co.uk/x"}'), null]) {
+      const copy = publisher.delayMessage(task, { dueAt: 2_000, reason: 'spill', original: { ...original, value } })
+      expect(codec.decode('UrlTask', copy.value as Buffer)).toEqual(task)
+      expect(codec.decodeAny(copy.value as Buffer).fingerprint).toBe(codec.schemas.current('UrlTask').fingerprint)
     }
   })
 
