@@ -1,5 +1,5 @@
-import type { OriginalMessage } from '../message/header-names.ts'
-import { HEADER, headerTime, headerValue } from '../message/header-names.ts'
+import { dueTime } from '../message/due-time.ts'
+import { HEADER, headerValue, type OriginalMessage } from '../message/header-names.ts'
 
 export interface DelayTimes {
   /** ms from now until the task may go back to its lane; negative where it could have. */
@@ -22,7 +22,7 @@ export function delayTimes(
   now: number,
 ): DelayTimes | undefined {
   const isTold = headerValue(message.headers, HEADER.dueMs) !== undefined
-  const dueAt = isTold ? headerTime(message.headers, HEADER.dueMs) : message.timestamp
+  const dueAt = isTold ? dueTime(message) : message.timestamp
   if (dueAt === undefined) return undefined
   const base = Math.max(now, message.timestamp)
   const wakeAt = topic.isShortest ? dueAt : Math.min(dueAt, message.timestamp + topic.delayMs)

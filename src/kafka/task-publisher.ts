@@ -1,5 +1,6 @@
 import { type ErrorCode, MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
+import { dueAsItIs } from '../message/due-time.ts'
 import type { Lane, UrlTask } from '../message/generated/types.ts'
 import { HEADER, type Headers, headerValue, MAX_TIME, type OriginalMessage, originHeaders } from '../message/header-names.ts'
 import { type TopicNames, taskTopics } from '../message/topics.ts'
@@ -116,12 +117,14 @@ export class TaskPublisher {
     const { topics, clock } = this.#options
     // One that expires before comes back to be ended then, and not when it would have been due.
     const dueAt = Math.min(copy.dueAt, task.expiresAt ?? MAX_TIME, MAX_TIME)
-    const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
+    const now = clock.now()
+    const { topic } = chooseDelay(topics.delays, dueAt - now)
     const firstMs = headerValue(copy.original.headers, HEADER.firstMs) ?? (copy.failure === undefined ? undefined : String(copy.failure.at))
     const headers = {
       ...originHeaders(copy.original),
       [HEADER.attempt]: String(task.attempt),
       [HEADER.dueMs]: String(Math.ceil(dueAt)),
+      [HEADER.putMs]: String(now),
       [HEADER.reason]: copy.reason,
       ...((copy.askedLane ?? null) === null ? {} : { [HEADER.askedLane]: String(copy.askedLane) }),
       ...kept(copy.original.headers, [HEADER.askedLane]),
@@ -134,17 +137,18 @@ export class TaskPublisher {
     return this.#message(topic, task, { headers, original: copy.original })
   }
 
-  /** A message of a delay topic in the next one, bytes and headers as they are; with where it was first read, unless that is too much. */
+  /** A message of a delay topic in the next one, its bytes as they are; with where it was first read, unless that is too much. */
   againMessage(original: OriginalMessage, dueAt: number, options: { withOrigin: boolean } = { withOrigin: true }): OutgoingMessage {
     const { topics, clock, layout } = this.#options
     const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
     const count = layout().partitionsOf(topic)
+    const headers = dueAsItIs(original)
     return {
       topic,
       partition: original.key === null ? original.partition % count : partitionFor(original.key, count),
       key: original.key,
       value: original.value,
-      headers: options.withOrigin ? { ...original.headers, ...originHeaders(original) } : original.headers,
+      headers: options.withOrigin ? { ...headers, ...originHeaders(original) } : headers,
     }
   }
 

@@ -8,6 +8,8 @@ export const HEADER = {
   schema: 'millrace-schema',
   attempt: 'millrace-attempt',
   dueMs: 'millrace-due-ms',
+  /** When a task was put aside, by the clock that its due time is by. */
+  putMs: 'millrace-put-ms',
   /** When the message failed first. */
   firstMs: 'millrace-first-ms',
   reason: 'millrace-reason',

@@ -17,7 +17,7 @@ import { TaskPublisher } from '../../src/kafka/task-publisher.ts'
 import { batchLimits, gzipTopics, type TopicDefinition, topicDefinitions } from '../../src/kafka/topic-definitions.ts'
 import { WindowedConsumer } from '../../src/kafka/windowed-consumer.ts'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
-import { systemClock } from '../../src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { ownProcess } from '../../src/machine/process-identity.ts'
 import { createMessageCodec } from '../../src/message/codec.ts'
 import type { Outcome, Page, UrlTask } from '../../src/message/generated/types.ts'
@@ -63,7 +63,7 @@ export class FetchFixture {
     const counts = new Map(parts.definitions.map(({ topic, partitions }) => [topic, partitions]))
     const partitionsOf = (topic: string): number => counts.get(topic) ?? 1
     this.layout = () => ({ version: 1, knows: (topic) => counts.has(topic), partitionsOf, countsOf: (topic) => [partitionsOf(topic)] })
-    const { client, topics, codec, layout } = this
+    const { client } = this
     this.producer = new DurableProducer({
       client,
       clock: systemClock,
@@ -71,7 +71,13 @@ export class FetchFixture {
       maxBatchBytes: batchLimits(parts.definitions),
       codec: gzipTopics(parts.definitions),
     })
-    this.publisher = new TaskPublisher({ topics, codec, producer: this.producer, layout, clock: systemClock })
+    this.publisher = this.publisherBy(systemClock)
+  }
+
+  /** One whose machine has another time. */
+  publisherBy(clock: Clock): TaskPublisher {
+    const { topics, codec, producer, layout } = this
+    return new TaskPublisher({ topics, codec, producer, layout, clock })
   }
 
   /** `delays`: of the delay topics, shortened so that a test need not wait. */

@@ -3,8 +3,8 @@ import type { KafkaMessage } from '../../kafka/message.ts'
 import { greatestOf } from '../../kernel/bigint.ts'
 import { type MessagePlace, type PartitionId, partitionId, type TopicPartition } from '../../kernel/brand.ts'
 import { decodeTask } from '../../message/decode-task.ts'
+import { dueTime } from '../../message/due-time.ts'
 import type { UrlTask } from '../../message/generated/types.ts'
-import { HEADER, headerTime } from '../../message/header-names.ts'
 import { readable } from '../../message/readable.ts'
 import { LANES } from '../../message/topics.ts'
 import type { WaitingBounds } from '../groups/waiting-bounds.ts'
@@ -64,7 +64,7 @@ export class BacklogSearch {
         const from = greatestOf(this.#searchedTo.get(id) ?? 0n, first)
         for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts, signal })) {
           for (const message of messages) {
-            yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : dueAtOf(message) }
+            yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : (dueTime(message) ?? 0) }
             // Not before it was looked at: a look that fails at it, or ends with it, begins with it the next time.
             this.#searchedTo.set(id, message.offset + 1n)
           }
@@ -80,8 +80,4 @@ export class BacklogSearch {
 export async function taskOfQueued({ codec }: Pick<Runtime, 'codec'>, { value }: KafkaMessage): Promise<UrlTask | undefined> {
   await codec.ensureSchemas([value])
   return readable(() => decodeTask(codec, value))
-}
-
-function dueAtOf({ headers }: KafkaMessage): number {
-  return headerTime(headers, HEADER.dueMs) ?? 0
 }

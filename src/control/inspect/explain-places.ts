@@ -1,8 +1,9 @@
 import { partitionsOfKey } from '../../kafka/layout.ts'
 import type { KafkaMessage } from '../../kafka/message.ts'
 import type { MessagePlace, TopicPartition } from '../../kernel/brand.ts'
+import { dueTime } from '../../message/due-time.ts'
 import type { Outcome, Page, UrlTask } from '../../message/generated/types.ts'
-import { HEADER, headerTime, headerValue } from '../../message/header-names.ts'
+import { HEADER, headerValue } from '../../message/header-names.ts'
 import { isPutBack } from '../../message/put-back.ts'
 import { readTask } from '../../message/read-task.ts'
 import { readable } from '../../message/readable.ts'
@@ -228,7 +229,7 @@ class UrlSearch {
       offset,
       lane,
       before: Number(offset - first),
-      dueAt: isDelayed ? (headerTime(headers, HEADER.dueMs) ?? null) : null,
+      dueAt: isDelayed ? (dueTime(message) ?? null) : null,
       reason: isDelayed ? (headerValue(headers, HEADER.reason) ?? null) : null,
       notBefore,
       expiresAt,

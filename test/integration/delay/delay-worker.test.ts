@@ -79,6 +79,24 @@ describe('the delay worker on a real broker', () => {
     }
   })
 
+  it('brings back in its time what was put aside by a clock that was hours ahead, and set right before it was sent', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [500, 1_500, 60_000, 3_600_000] })
+    await fixture.delayWorker()
+    const aheadMs = 3 * 3_600_000
+    const publisher = fixture.publisherBy({ ...systemClock, now: () => systemClock.now() + aheadMs })
+    const topic = fixture.topics.urls.low
+    const messages = [700, 2_600].map((waitMs) => {
+      const dueAt = Date.now() + waitMs
+      const task = newUrlTask({ url: `http://a.example/${waitMs}`, taskId: `${waitMs}`, lane: 'low', meta: { due: String(dueAt) } })
+      return publisher.delayMessage(task, { dueAt: dueAt + aheadMs, reason: 'http-503', original: original(topic) })
+    })
+    await fixture.producer.send(messages)
+    for (const { lateMs } of await arrivals(2)) {
+      expect(lateMs).toBeGreaterThanOrEqual(0)
+      expect(lateMs).toBeLessThan(LATE_MS * crowding())
+    }
+  })
+
   it('answers what it can not read with dead letters, and sends on what has expired or has a bad URL', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     await fixture.delayWorker()
