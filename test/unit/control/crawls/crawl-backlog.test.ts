@@ -13,12 +13,12 @@ afterEach(() => {
 function backlogOf(...tasks: readonly { taskId: string; dueAt: number; reason: string; crawlId?: string }[]) {
   let committed = 0n
   const end = BigInt(tasks.length)
-  const lag = async (_group: string, topics: readonly string[]) =>
+  const lagBehind = async (_commits: unknown, topics: readonly string[]) =>
     topics.includes('delay') ? [{ topic: 'delay', partition: 0, committed, low: 0n, end, metadata: '' }] : []
   const runtime = {
     topics: { urls: {}, delays: [{ topic: 'delay' }] },
     groups: { fetch: 'fetch', delay: 'delay' },
-    admin: { lag },
+    admin: { committedOffsets: async () => undefined, lagBehind },
     codec: { ensureSchemas: async () => undefined },
   } as unknown as Runtime
   let searched = 0
