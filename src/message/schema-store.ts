@@ -40,8 +40,12 @@ export interface SchemaStore {
  */
 export function createSchemaStore(folder: string = defaultFolder()): SchemaStore {
   const stored = new Map<string, StoredSchema>()
+  /** By their texts: most that are read here or announced are those of releases before, letter by letter, and to parse one takes a millisecond. */
+  const byText = new Map<string, AvroSchema>()
   const current = new Map<BuiltInName, AvroSchema>()
   const put = (text: string, origin: StoredSchema['origin']): AvroSchema => {
+    const same = byText.get(text)
+    if (same !== undefined) return same
     const schema = parseSchema(text)
     const known = stored.get(schema.fingerprint)
     if (known !== undefined) {
@@ -52,6 +56,7 @@ export function createSchemaStore(folder: string = defaultFolder()): SchemaStore
       throw new MillraceError('SCHEMA_INVALID', `${schema.name} has the fingerprint ${schema.fingerprint} of ${known.schema.name}${at}`)
     }
     stored.set(schema.fingerprint, { schema, origin })
+    byText.set(text, schema)
     return schema
   }
   for (const name of BUILT_IN_NAMES) current.set(name, put(readFileSync(`${folder}/${name}.avsc`, 'utf8'), 'current'))
