@@ -1,4 +1,4 @@
-import { dueTime } from '../message/due-time.ts'
+import { putAside } from '../message/due-time.ts'
 import { HEADER, headerValue, type OriginalMessage } from '../message/header-names.ts'
 
 export interface DelayTimes {
@@ -12,7 +12,7 @@ export interface DelayTimes {
  * When a message of a delay topic is due, and until when this topic holds it. The shortest topic holds until due; the others for their
  * own delay since the broker wrote the message, so that each is a plain queue.
  *
- * Nothing was written later than now: where the message says so, our clock was set back, and what counts is the time since it was written.
+ * Nothing was put aside later than now: where the message says so, our clock was set back, and what counts is the time since then.
  * Else all that waits would wait for those hours as well.
  * Shape: undefined where the header is there and no time. A message without one is due at once. Units: `now` is epoch ms.
  */
@@ -22,9 +22,10 @@ export function delayTimes(
   now: number,
 ): DelayTimes | undefined {
   const isTold = headerValue(message.headers, HEADER.dueMs) !== undefined
-  const dueAt = isTold ? dueTime(message) : message.timestamp
-  if (dueAt === undefined) return undefined
-  const base = Math.max(now, message.timestamp)
+  const times = isTold ? putAside(message, now) : { dueAt: message.timestamp, putAt: message.timestamp }
+  if (times === undefined) return undefined
+  const { dueAt, putAt } = times
+  const base = Math.max(now, putAt)
   const wakeAt = topic.isShortest ? dueAt : Math.min(dueAt, message.timestamp + topic.delayMs)
   return { dueInMs: dueAt - base, wakeInMs: wakeAt - base }
 }

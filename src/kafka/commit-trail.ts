@@ -18,7 +18,7 @@ export interface CommitStep {
 const MOST_KEPT = 4
 
 /**
- * The last transactions of each transactional id, of one process. A broker can lose the offset of a transaction whose messages are
+ * The last transactions of each transactional id, of one worker. A broker can lose the offset of a transaction whose messages are
  * committed: one that ends in the middle of a commit may hold the offset as pending for ever (seen with Apache Kafka 4.4, once in some
  * hundred times). The messages tell the truth then. Those whose commit was acknowledged are kept as well: the broker does that when it has
  * decided to commit, and writes the end to messages and offset afterwards. So are those under way, for whoever takes the partition over
@@ -39,16 +39,21 @@ export class CommitTrail {
   /**
    * Where the transactions lead to from what the broker holds: over each that stands on it, or on the one before, and has happened. The
    * same as `committed` where nothing was lost. Steps that lead nowhere, or have not happened, are forgotten: many that fail one after the
-   * other must not push out the one that is needed. Errors: those of `hasHappened`; all steps are kept then.
+   * other must not push out the one that is needed. `hasHappened` says undefined where nobody knows; such a step is kept.
    */
-  async follow(id: string, committed: CommittedOffset, hasHappened: (step: CommitStep) => Promise<boolean>): Promise<CommittedOffset> {
+  async follow(
+    id: string,
+    committed: CommittedOffset,
+    hasHappened: (step: CommitStep) => Promise<boolean | undefined>,
+  ): Promise<CommittedOffset> {
     let held = committed
     const useless = new Set<CommitStep>()
     for (const step of this.of(id)) {
       const { before, offset, metadata } = step
       const standsHere = before.offset === held.offset && before.metadata === held.metadata
-      if (standsHere && (await hasHappened(step))) held = { offset, metadata }
-      else useless.add(step)
+      const happened = standsHere ? await hasHappened(step) : false
+      if (happened === true) held = { offset, metadata }
+      else if (happened === false) useless.add(step)
     }
     this.#steps.set(
       id,

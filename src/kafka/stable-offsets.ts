@@ -30,7 +30,7 @@ export interface StableOffsets {
 
 /**
  * What a group has committed, once the transactions that hold newer offsets have ended: a client hears of the end of its transaction before
- * the group's offsets show it. `limitMs`: after that a transaction counts as hanging.
+ * the group's offsets show it. `limitMs`: nobody is kept waiting for longer.
  * Errors: what the session throws; KAFKA_REQUEST_FAILED where a partition was left out.
  */
 export async function readStableOffsets(

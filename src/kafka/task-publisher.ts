@@ -1,6 +1,6 @@
 import { type ErrorCode, MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
-import { dueAsItIs } from '../message/due-time.ts'
+import { headersOfCopy } from '../message/due-time.ts'
 import type { Lane, UrlTask } from '../message/generated/types.ts'
 import { HEADER, type Headers, headerValue, MAX_TIME, type OriginalMessage, originHeaders } from '../message/header-names.ts'
 import { type TopicNames, taskTopics } from '../message/topics.ts'
@@ -142,7 +142,7 @@ export class TaskPublisher {
     const { topics, clock, layout } = this.#options
     const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
     const count = layout().partitionsOf(topic)
-    const headers = dueAsItIs(original)
+    const headers = headersOfCopy(original, clock.now())
     return {
       topic,
       partition: original.key === null ? original.partition % count : partitionFor(original.key, count),

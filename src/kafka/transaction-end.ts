@@ -1,6 +1,7 @@
 import type { MessagePlace } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ClusterSession } from './cluster-session.ts'
+import { kafkajsFailure } from './failure.ts'
 import { fetchLog } from './log-fetch.ts'
 import { isAbortMarker } from './patches/aborted-messages.ts'
 
@@ -22,8 +23,12 @@ export async function isCommitted(
   let producerId: string | undefined
   for (;;) {
     const [fetched] = await session.run(`looking for the end of the transaction of ${topic}/${partition}@${offset}`, (cluster) =>
-      fetchLog(cluster, [{ topic, partition, position }], LIMITS),
+      fetchLog(cluster, [{ topic, partition, position }], LIMITS).catch((error: unknown) => {
+        if (kafkajsFailure(error).type === 'OFFSET_OUT_OF_RANGE') return ['gone' as const]
+        throw error
+      }),
     )
+    if (fetched === 'gone') return false
     const records = fetched?.records.filter((record) => BigInt(record.offset) >= position) ?? []
     const [first] = records
     if (producerId === undefined && first !== undefined) {

@@ -1,6 +1,7 @@
 import type { Offsets, Producer, Transaction } from 'kafkajs'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { grouped } from '../kernel/grouped.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -27,7 +28,8 @@ import { isCommitted } from './transaction-end.ts'
 export interface PartitionTransactions {
   /**
    * Opens and aborts an empty transaction, which is what fences; then reads the committed offset, which is right only after it. Errors:
-   * ABORTED where the signal comes before that is sent: whoever has the partition next should not be fenced by a former owner.
+   * ABORTED where the signal comes before that is sent: whoever has the partition next should not be fenced by a former owner;
+   * KAFKA_TRANSACTION_FAILED too while the end of a transaction before it is not known, `pendingLimitMs` at most.
    */
   fence(signal?: AbortSignal): Promise<CommittedOffset>
   /**
@@ -47,6 +49,8 @@ export interface PartitionTransactionsOptions {
   readonly partition: number
   /** How long the broker lets a transaction be open before it aborts it; readers of the output wait that long. 60 s where not given. */
   readonly transactionTimeoutMs?: number
+  /** How long a newer offset may be pending until the one before it is taken; 75 s where not given. */
+  readonly pendingLimitMs?: number
   readonly clock: Clock
   readonly observer: Observer
   /** Largest batch per topic; see `batchLimits`. */
@@ -97,7 +101,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   #producer: Producer | undefined
   /** As the fence has read it from the broker, or the last commit has written it. */
   #committed: CommittedOffset = { offset: undefined, metadata: '' }
-  /** Since when a newer offset has been seen as pending by each fence; undefined: it is not. */
+  /** Since when each fence has found that a transaction before it had not ended; undefined: the last one did not. */
   #pendingSinceMono: number | undefined
   #busy = false
   #closed = false
@@ -122,6 +126,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
           const waitMs = backoffMs(FENCE_BACKOFF, attempt, (this.#options.random ?? Math.random)())
           // Fencing is safe to repeat: whatever went wrong, a newer epoch is only newer.
           const failure = this.#failure('taking the partition over', error)
+          // A broker that was away has not had that time to end it.
+          if (error !== failure || failure.code !== 'KAFKA_TRANSACTION_FAILED') this.#pendingSinceMono = undefined
           const hopeless = isMillraceError(error) || failure.code === 'KAFKA_DENIED' || this.#closed || clock.mono() + waitMs > deadline
           if (hopeless) throw failure
           await clock.sleep(waitMs, signal)
@@ -187,10 +193,11 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     const transaction = await producer.transaction()
     await transaction.abort()
     const { committed, isPending } = await this.#readCommitted()
-    const held = await this.#restored(committed)
+    const { held, isKnown } = await this.#restored(committed)
     // Where the trail has led on, what was pending is known.
-    if (isPending && held === committed) this.#bearPending()
+    if (!isKnown || (isPending && held === committed)) this.#bearPending()
     else this.#pendingSinceMono = undefined
+    if (held !== committed) await this.#keepRestored(producer, held)
     this.#committed = held
     return held
   }
@@ -206,37 +213,44 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   }
 
   /**
-   * Whoever went on from the offset before a pending one would write again what that transaction has written, if it still commits: a broker
-   * that has much to do after a start takes its time to end it. One that has lost it never does. Errors: KAFKA_TRANSACTION_FAILED until then.
+   * Whoever went on from the offset before would write again what the transaction behind it has written, if that still commits: a broker that
+   * has much to do after a start takes its time to end it. One that has lost it never does, and shows nobody its messages either.
+   * Errors: KAFKA_TRANSACTION_FAILED until then.
    */
   #bearPending(): void {
-    const { groupId, topic, partition, clock, observer } = this.#options
+    const { groupId, topic, partition, clock, observer, pendingLimitMs = PENDING_LIMIT_MS } = this.#options
     this.#pendingSinceMono ??= clock.mono()
-    if (clock.mono() - this.#pendingSinceMono < PENDING_LIMIT_MS) {
-      const text = `the transaction that moves the offset of ${topic}/${partition} in group ${groupId} has not ended yet`
+    const leftMs = this.#pendingSinceMono + pendingLimitMs - clock.mono()
+    if (leftMs > 0) {
+      const what = `the transaction that moves the offset of ${topic}/${partition} in group ${groupId}`
+      const text = `${what} has not ended yet: it is waited for, another ${durationText(leftMs)} at most`
       throw new MillraceError('KAFKA_TRANSACTION_FAILED', text, { context: { group: groupId, topic, partition } })
     }
     observer.emit('OffsetUnstable', { group: groupId, topic, partition })
   }
 
-  /**
-   * The offset behind the last transaction whose messages are committed, where the broker has lost it. Errors: KAFKA_TRANSACTION_FAILED
-   * where nobody can tell yet: whoever went on then would write the records of that transaction again.
-   */
-  async #restored(committed: CommittedOffset): Promise<CommittedOffset> {
-    const { trail, clock, groupId, topic, partition, observer } = this.#options
-    if (trail === undefined) return committed
+  /** The offset behind the last transaction whose messages are committed, where the broker has lost it; `isKnown`: there may be no later one. */
+  async #restored(committed: CommittedOffset): Promise<{ readonly held: CommittedOffset; readonly isKnown: boolean }> {
+    const { trail, clock } = this.#options
+    if (trail === undefined) return { held: committed, isKnown: true }
     const deadlineMono = clock.mono() + LOOK_LIMIT_MS
+    let isKnown = true
     const held = await trail.follow(this.#id, committed, async ({ message }) => {
       const happened = await isCommitted(this.#session, message, { clock, deadlineMono })
-      if (happened !== undefined) return happened
-      const at = `${message.topic}/${message.partition}@${message.offset}`
-      throw new MillraceError('KAFKA_TRANSACTION_FAILED', `whether the transaction that wrote ${at} has been committed is not known yet`, {
-        context: { group: groupId, topic, partition },
-      })
+      isKnown &&= happened !== undefined
+      return happened
     })
-    if (held !== committed) observer.emit('OffsetRestored', { group: groupId, topic, partition, offset: held.offset })
-    return held
+    return { held, isKnown }
+  }
+
+  /** Else the next process that has the partition, which knows no trail, would begin before it. */
+  async #keepRestored(producer: Producer, { offset, metadata }: CommittedOffset): Promise<void> {
+    if (offset === undefined) return
+    const { groupId, topic, partition, observer } = this.#options
+    const transaction = await producer.transaction()
+    await this.#sendOffsets(transaction, offset, metadata)
+    await transaction.commit()
+    observer.emit('OffsetRestored', { group: groupId, topic, partition, offset })
   }
 
   get #id(): string {

@@ -68,7 +68,7 @@ export const ERRORS = {
   KAFKA_MESSAGE_TOO_LARGE: entry('dead-letter', 1, 'Raise `topics.maxMessageBytes`, or lower `fetch.maxBodyBytes`.'),
   KAFKA_MESSAGE_REFUSED: entry('dead-letter', 1, 'The broker refuses the message for what it is (its time, its format); see the cause.'),
   KAFKA_FENCED: entry('skip', 1, 'Another process took this partition over.'),
-  KAFKA_TRANSACTION_FAILED: entry('retry', 1, 'The transaction is repeated from the committed offset.'),
+  KAFKA_TRANSACTION_FAILED: entry('retry', 1, 'The transaction is repeated from the committed offset, once it is known.'),
   KAFKA_CONSUMER_CRASHED: entry('stop', 1, 'The consumer could not go on; the process ends so that a supervisor starts it again.'),
   KAFKA_GROUP_ACTIVE: entry('stop', 2, 'Stop the members of the group first.'),
   KAFKA_VERSION: entry('stop', 2, 'Install exactly the version of kafkajs that package.json names: it is patched.'),

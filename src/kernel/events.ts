@@ -276,7 +276,7 @@ export const EVENTS = {
   // extraction
   PartitionRepeated: {
     level: 'warn',
-    message: 'a partition begins again from its committed offset',
+    message: 'a partition begins again from its committed offset, once that is known',
     throttleMs: 10_000,
     throttleBy: 'group',
   },

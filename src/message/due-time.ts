@@ -1,19 +1,29 @@
 import { HEADER, type Headers, headerTime, type OriginalMessage } from './header-names.ts'
 
-/**
- * When the task of a message of a delay topic is due, by the clock of the message's own time. A broker refuses messages from hours ahead, and
- * one that was put aside by such a clock is sent again once that is right: it waits as long as it was meant to, from then on.
- * Shape: undefined where the header is absent, or no time. Units: epoch ms.
- */
-export function dueTime({ headers, timestamp }: Pick<OriginalMessage, 'headers' | 'timestamp'>): number | undefined {
-  const dueAt = headerTime(headers, HEADER.dueMs)
-  const putAt = headerTime(headers, HEADER.putMs)
-  return dueAt === undefined || putAt === undefined ? dueAt : dueAt - Math.max(0, putAt - timestamp)
+/** Times of a message of a delay topic. Units: epoch ms. */
+export interface PutAside {
+  /** When its task is due. */
+  readonly dueAt: number
+  /** When it was put aside, by the same clock. */
+  readonly putAt: number
 }
 
-/** The headers of such a message for a copy of it, which has a time of its own: due as it is, whatever the clock that put it aside. */
-export function dueAsItIs(original: Pick<OriginalMessage, 'headers' | 'timestamp'>): Headers {
+/**
+ * When the task of a message of a delay topic is due, and since when it waits. What was put aside later than `now` comes from a clock that was
+ * ahead of ours: then both are told by the broker's, so that it waits as long as it was meant to. Shape: undefined where the header is absent, or
+ * no time.
+ */
+export function putAside({ headers, timestamp }: Pick<OriginalMessage, 'headers' | 'timestamp'>, now: number): PutAside | undefined {
+  const dueAt = headerTime(headers, HEADER.dueMs)
+  if (dueAt === undefined) return undefined
+  const putAt = headerTime(headers, HEADER.putMs) ?? timestamp
+  return putAt > now && putAt > timestamp ? { dueAt: dueAt - (putAt - timestamp), putAt: timestamp } : { dueAt, putAt }
+}
+
+/** The headers of such a message for a copy of it, which has a time of its own: due when it was. */
+export function headersOfCopy(original: Pick<OriginalMessage, 'headers' | 'timestamp'>, now: number): Headers {
+  const dueAt = putAside(original, now)?.dueAt
+  if (dueAt === undefined || dueAt === headerTime(original.headers, HEADER.dueMs)) return original.headers
   const { [HEADER.putMs]: _, ...headers } = original.headers
-  const dueAt = dueTime(original)
-  return dueAt === undefined ? headers : { ...headers, [HEADER.dueMs]: String(dueAt) }
+  return { ...headers, [HEADER.dueMs]: String(dueAt) }
 }

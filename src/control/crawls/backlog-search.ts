@@ -3,7 +3,7 @@ import type { KafkaMessage } from '../../kafka/message.ts'
 import { greatestOf } from '../../kernel/bigint.ts'
 import { type MessagePlace, type PartitionId, partitionId, type TopicPartition } from '../../kernel/brand.ts'
 import { decodeTask } from '../../message/decode-task.ts'
-import { dueTime } from '../../message/due-time.ts'
+import { putAside } from '../../message/due-time.ts'
 import type { UrlTask } from '../../message/generated/types.ts'
 import { readable } from '../../message/readable.ts'
 import { LANES } from '../../message/topics.ts'
@@ -54,7 +54,7 @@ export class BacklogSearch {
 
   /** `hidden`: messages that are there and can't be read, behind an open transaction. */
   async *next(bounds: WaitingBounds, signal?: AbortSignal): AsyncGenerator<Queued | 'hidden'> {
-    const { admin } = this.#runtime
+    const { admin, clock } = this.#runtime
     for (const { topic, isLane, texts } of this.#topics) {
       for (const [partition, end] of await admin.endOffsets(topic, 'read_committed')) {
         const id = partitionId(topic, partition)
@@ -64,7 +64,11 @@ export class BacklogSearch {
         const from = greatestOf(this.#searchedTo.get(id) ?? 0n, first)
         for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts, signal })) {
           for (const message of messages) {
-            yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : (dueTime(message) ?? 0) }
+            yield {
+              at: { topic, partition, offset: message.offset },
+              message,
+              dueAt: isLane ? 0 : (putAside(message, clock.now())?.dueAt ?? 0),
+            }
             // Not before it was looked at: a look that fails at it, or ends with it, begins with it the next time.
             this.#searchedTo.set(id, message.offset + 1n)
           }

@@ -165,6 +165,8 @@ class PartitionResolving {
       topic: topics.deadLetters,
       partition: this.#partition,
       transactionTimeoutMs: TRANSACTION_TIMEOUT_MS,
+      // What is done stands in the marks, and no offset says it.
+      pendingLimitMs: 0,
       clock,
       observer,
       maxBatchBytes,

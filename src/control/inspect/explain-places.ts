@@ -1,7 +1,7 @@
 import { partitionsOfKey } from '../../kafka/layout.ts'
 import type { KafkaMessage } from '../../kafka/message.ts'
 import type { MessagePlace, TopicPartition } from '../../kernel/brand.ts'
-import { dueTime } from '../../message/due-time.ts'
+import { putAside } from '../../message/due-time.ts'
 import type { Outcome, Page, UrlTask } from '../../message/generated/types.ts'
 import { HEADER, headerValue } from '../../message/header-names.ts'
 import { isPutBack } from '../../message/put-back.ts'
@@ -229,7 +229,7 @@ class UrlSearch {
       offset,
       lane,
       before: Number(offset - first),
-      dueAt: isDelayed ? (dueTime(message) ?? null) : null,
+      dueAt: isDelayed ? (putAside(message, this.#runtime.clock.now())?.dueAt ?? null) : null,
       reason: isDelayed ? (headerValue(headers, HEADER.reason) ?? null) : null,
       notBefore,
       expiresAt,

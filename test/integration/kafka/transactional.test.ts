@@ -212,8 +212,12 @@ describe('transactions of an input partition', () => {
     }
     await back(5n, 'five')
     expect(await fenced({ offset: 5n, metadata: 'five' }, 2n)).toEqual(lost)
-    // Its messages are not there: it was aborted.
+    // Whoever has it next, in another process, knows no trail.
+    expect(await transactions(input).fence()).toEqual(lost)
+    // Its messages are not there: it was aborted, or is lost with the end of the log.
+    await back(5n, 'five')
     expect(await fenced({ offset: 5n, metadata: 'five' }, 1n)).toEqual({ offset: 5n, metadata: 'five' })
+    expect(await fenced({ offset: 5n, metadata: 'five' }, 99n)).toEqual({ offset: 5n, metadata: 'five' })
     // Another owner has worked since then.
     await back(5n, 'another five')
     expect(await fenced({ offset: 5n, metadata: 'five' }, 2n)).toEqual({ offset: 5n, metadata: 'another five' })
@@ -234,17 +238,22 @@ describe('transactions of an input partition', () => {
       await owner.close()
       const held = { offset: 5n, metadata: 'five' }
       await admin.commitDirect(input.groupId, [{ ...input, ...held }])
-      const fence = (offset: bigint) => {
+      let passedMs = 0
+      const clock = { ...systemClock, mono: () => systemClock.mono() + passedMs }
+      const owned = (offset: bigint): PartitionTransactions => {
         const trail = trailOf(input, { before: held, offset: 6n, metadata: 'six', message: { topic: output, partition: 0, offset } })
-        return transactions(input, { trail }).fence()
+        return transactions(input, { trail, clock })
       }
-      expect(await fence(1n)).toEqual({ offset: 6n, metadata: 'six' })
-      await expect(fence(0n)).rejects.toMatchObject({
-        code: 'KAFKA_TRANSACTION_FAILED',
-        message: expect.stringContaining('is not known yet'),
-      })
+      expect(await owned(1n).fence()).toEqual({ offset: 6n, metadata: 'six' })
+      await admin.commitDirect(input.groupId, [{ ...input, ...held }])
+      const waiting = owned(0n)
+      const refusal = { code: 'KAFKA_TRANSACTION_FAILED', message: expect.stringContaining('has not ended yet') }
+      await expect(waiting.fence()).rejects.toMatchObject(refusal)
+      // As long as any transaction may be open: its messages are seen by nobody either, by then.
+      passedMs = 80_000
+      expect(await waiting.fence()).toEqual(held)
       await open.abort()
-      expect(await fence(0n)).toEqual(held)
+      expect(await owned(0n).fence()).toEqual(held)
     } finally {
       await other.disconnect()
     }

@@ -1,14 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { delayTimes } from '../../../src/delay/delay-time.ts'
 
-const message = (dueMs: string | undefined, timestamp = 1_000) => ({
+const message = (dueMs: string | undefined, timestamp = 1_000, putMs?: number) => ({
   topic: 'd',
   partition: 0,
   offset: 0n,
   timestamp,
   key: null,
   value: null,
-  headers: dueMs === undefined ? {} : { 'millrace-due-ms': Buffer.from(dueMs) },
+  headers: {
+    ...(dueMs === undefined ? {} : { 'millrace-due-ms': Buffer.from(dueMs) }),
+    ...(putMs === undefined ? {} : { 'millrace-put-ms': String(putMs) }),
+  },
 })
 const NOW = 2_000
 const shortest = { delayMs: 10_000, isShortest: true }
@@ -33,6 +36,17 @@ describe('the times of a message in a delay topic', () => {
     const written = NOW + HOURS
     expect(delayTimes(message(String(written + 8_000), written), shortest, NOW)).toEqual({ dueInMs: 8_000, wakeInMs: 8_000 })
     expect(delayTimes(message(String(written + 90_000), written), minute, NOW)).toEqual({ dueInMs: 90_000, wakeInMs: 60_000 })
+  })
+
+  it('are by the clock of those who put aside and bring back, however far from it that of the broker is', () => {
+    for (const broker of [NOW - HOURS, NOW, NOW + HOURS])
+      expect(delayTimes(message(String(NOW + 8_000), broker, NOW), shortest, NOW + 1_000)).toMatchObject({ dueInMs: 7_000 })
+  })
+
+  it('are as they were meant where the clock that put aside was hours ahead', () => {
+    const ahead = NOW + HOURS
+    expect(delayTimes(message(String(ahead + 8_000), NOW, ahead), shortest, NOW + 1_000)).toEqual({ dueInMs: 7_000, wakeInMs: 7_000 })
+    expect(delayTimes(message(String(ahead + 90_000), NOW, ahead), minute, NOW + 1_000)).toEqual({ dueInMs: 89_000, wakeInMs: 59_000 })
   })
 
   it.each(['', 'soon', '-5', '1.5', '99999999999999999', '9999999999999999'])('do not exist for the header %j', (text) => {

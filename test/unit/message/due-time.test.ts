@@ -1,26 +1,32 @@
 import { describe, expect, it } from 'vitest'
-import { dueAsItIs, dueTime } from '../../../src/message/due-time.ts'
+import { headersOfCopy, putAside } from '../../../src/message/due-time.ts'
 
 const HOURS = 10_800_000
+const NOW = 2_000
 const at = (timestamp: number, dueMs: number, putMs?: number) => ({
   timestamp,
   headers: { other: 'kept', 'millrace-due-ms': String(dueMs), ...(putMs === undefined ? {} : { 'millrace-put-ms': String(putMs) }) },
 })
 
-describe('the due time of what was put aside', () => {
-  it('is as its header says where it was sent after that', () => {
-    expect(dueTime(at(1_000, 9_000, 900))).toBe(9_000)
-    expect(dueTime(at(1_000, 9_000))).toBe(9_000)
+describe('what was put aside', () => {
+  it('is due as its header says, by a clock that ours agrees with', () => {
+    expect(putAside(at(1_000, 9_000, 900), NOW)).toEqual({ dueAt: 9_000, putAt: 900 })
+    expect(putAside(at(1_000, 9_000), NOW)).toEqual({ dueAt: 9_000, putAt: 1_000 })
+    // All of us are ahead of the broker, or behind it: no wait is shorter for that.
+    expect(putAside(at(1_000, HOURS + 9_000, HOURS + 900), HOURS + NOW)).toEqual({ dueAt: HOURS + 9_000, putAt: HOURS + 900 })
+    expect(putAside(at(HOURS + 1_000, 9_000, 900), NOW)).toEqual({ dueAt: 9_000, putAt: 900 })
   })
 
-  it('counts from the sending where the clock was hours ahead when it was put aside, and was set right before it was sent', () => {
-    expect(dueTime(at(1_000, HOURS + 6_500, HOURS + 500))).toBe(7_000)
+  it('counts from when the broker wrote it where the clock that put it aside was ahead of ours', () => {
+    expect(putAside(at(1_000, HOURS + 6_500, HOURS + 500), NOW)).toEqual({ dueAt: 7_000, putAt: 1_000 })
   })
 
-  it('stays the same in a copy that is sent later', () => {
-    const copy = dueAsItIs(at(1_000, HOURS + 6_500, HOURS + 500))
+  it('is due at the same time in a copy that is sent later', () => {
+    const copy = headersOfCopy(at(1_000, HOURS + 6_500, HOURS + 500), NOW)
     expect(copy).toEqual({ other: 'kept', 'millrace-due-ms': '7000' })
-    expect(dueTime({ headers: copy, timestamp: 5_000 })).toBe(7_000)
-    expect(dueAsItIs({ timestamp: 1, headers: { 'millrace-due-ms': 'soon' } })).toEqual({ 'millrace-due-ms': 'soon' })
+    expect(putAside({ headers: copy, timestamp: 5_000 }, NOW)?.dueAt).toBe(7_000)
+    const [plain, bad] = [at(1_000, 9_000, 900), { timestamp: 1, headers: { 'millrace-due-ms': 'soon' } }]
+    expect(headersOfCopy(plain, NOW)).toBe(plain.headers)
+    expect(headersOfCopy(bad, NOW)).toBe(bad.headers)
   })
 })
