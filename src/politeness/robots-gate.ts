@@ -149,8 +149,9 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
       const remembered = await this.#remember(origin, { verdict, fetchedAt }, file)
       const whole = await understoodText(file, () => clock.nextTurn())
       // What stood there before is not true any more.
-      const kept = this.#toKeep(origin, verdict, [whole, textFor(remembered.rules, this.#options.token)])
-      await cache.write(origin, { ...kept, status, fetchedAt }, LAST_GOOD_MS)
+      const texts = [whole, textFor(remembered.rules, this.#options.token)]
+      const toKeep = this.#toKeep(origin, verdict, { texts, replacedBytes: bytesOf(kept?.body ?? '') })
+      await cache.write(origin, { ...toKeep, status, fetchedAt }, LAST_GOOD_MS)
       // A page that says "not found" with status 200 allows everything; how often that happens is worth knowing.
       const isEmpty = file.length > 0 && remembered.rules.understoodLines === 0
       observer.emit('RobotsRead', { verdict: isEmpty ? 'no-rules' : verdict, origin })
@@ -171,21 +172,26 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
   }
 
   /** What the store is told: the first of the texts that is short enough, where there is room for it. */
-  #toKeep(origin: string, verdict: KeptRobots['verdict'], texts: readonly string[]): Pick<KeptRobots, 'verdict' | 'body'> {
+  #toKeep(
+    origin: string,
+    verdict: KeptRobots['verdict'],
+    { texts, replacedBytes }: { readonly texts: readonly string[]; readonly replacedBytes: number },
+  ): Pick<KeptRobots, 'verdict' | 'body'> {
     const body = texts.find((text) => bytesOf(text) <= MAX_KEPT_BYTES)
     if (body === undefined) return { verdict: 'unreachable', body: TOO_LARGE }
-    return this.#hasRoom(origin, bytesOf(body)) ? { verdict, body } : { verdict: 'unreachable', body: TOO_MANY }
+    return this.#hasRoom(origin, bytesOf(body), replacedBytes) ? { verdict, body } : { verdict: 'unreachable', body: TOO_MANY }
   }
 
-  /** Counts a file that is to be kept; false where those of its domain take too much already. */
-  #hasRoom(origin: string, bytes: number): boolean {
+  /** Counts a file that is to be kept in the place of a former one; false where those of its domain take too much already. */
+  #hasRoom(origin: string, bytes: number, replacedBytes: number): boolean {
     const domain = registrableDomainOfHost(new URL(origin).hostname)
     const mono = this.#options.clock.mono()
     const counted = this.#keptBytes.get(domain)
     const { bytes: before, untilMono } =
       counted !== undefined && mono < counted.untilMono ? counted : { bytes: 0, untilMono: mono + LAST_GOOD_MS }
-    if (before + bytes > MAX_DOMAIN_BYTES) return false
-    this.#keptBytes.set(domain, { bytes: before + bytes, untilMono })
+    const others = Math.max(0, before - replacedBytes)
+    if (others + bytes > MAX_DOMAIN_BYTES) return false
+    this.#keptBytes.set(domain, { bytes: others + bytes, untilMono })
     return true
   }
 

@@ -210,6 +210,16 @@ describe('the robots gate', () => {
     expect(keptOf('s299.farm.test')).toBe('parsed')
   })
 
+  it('counts a file that is read again in the place of the former one, which it takes', async () => {
+    const file = answer(200, `${forbidsP}${`Disallow: /${'x'.repeat(980)}\n`.repeat(60)}`)
+    const { check, shared, clock } = gateOf(() => file)
+    for (let round = 0; round < 2; round += 1) {
+      for (let host = 0; host < 200; host += 1) await check(`http://s${host}.farm.test/x`)
+      expect([...shared.entries.values()].filter(({ verdict }) => verdict !== 'parsed')).toEqual([])
+      await clock.advance(13 * HOUR_MS)
+    }
+  })
+
   it('keeps of why it is not there what people read', async () => {
     const { check, shared } = gateOf(() => ({ ...silence, detail: 'DNS:a.test, '.repeat(10_000) }))
     await check('http://a.test/x')
