@@ -105,13 +105,13 @@ describe('the layout of src', () => {
     expect(cyclesOf(new Map(files.map((file) => [file.path, [...file.imports, ...file.typeImports]])))).toEqual([])
   })
 
-  it('has rooms in control that form no cycle, and none of them imports what stands outside the rooms', () => {
+  it('has folders in control that form no cycle, and none of them imports what stands in control itself', () => {
     const edges = new Map<string, readonly string[]>()
     for (const file of files.filter(({ folder }) => folder === 'control')) {
-      const room = dirname(file.path)
+      const own = dirname(file.path)
       const others = [...file.imports, ...file.typeImports].map((target) => dirname(target))
-      const seen = others.filter((other) => other !== room && other.split('/')[0] === 'control')
-      edges.set(room, [...new Set([...(edges.get(room) ?? []), ...seen])].sort())
+      const seen = others.filter((other) => other !== own && other.split('/')[0] === 'control')
+      edges.set(own, [...new Set([...(edges.get(own) ?? []), ...seen])].sort())
     }
     expect(cyclesOf(edges)).toEqual([])
     expect([...edges].filter(([, others]) => others.includes('control'))).toEqual([])

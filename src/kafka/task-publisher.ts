@@ -78,13 +78,13 @@ export class TaskPublisher {
 
   /** The task in its lane. `headers` are added to those that every message has. */
   laneMessage(task: UrlTask, headers: Readonly<Record<string, string>> = {}): OutgoingMessage {
-    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, { headers })
+    return this.#message(this.#laneTopic(task), task, { headers })
   }
 
   /** A message of a lane sent on to the partition it belongs to; at most once per version of the layout. */
   movedMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
     const headers = { ...carried(original), [HEADER.moved]: String(this.#options.layout().version) }
-    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, { headers, original })
+    return this.#message(this.#laneTopic(task), task, { headers, original })
   }
 
   /**
@@ -98,7 +98,7 @@ export class TaskPublisher {
 
   /** The same of a task that a stranger has put there without an id: with what was filled in here, so that every copy of it is one task. */
   completedForwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
-    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, {
+    return this.#message(this.#laneTopic(task), task, {
       headers: carried(original),
       key: keyOf(task, original),
       original,
@@ -107,7 +107,7 @@ export class TaskPublisher {
 
   /** The same where that would be too large: the bytes as they were read and no header, so that it is no larger than the original. */
   bareForwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
-    const topic = this.#options.topics.urls[task.lane ?? 'normal']
+    const topic = this.#laneTopic(task)
     const key = keyOf(task, original)
     return { topic, partition: partitionFor(key, this.#options.layout().partitionsOf(topic)), key, value: original.value }
   }
@@ -150,6 +150,10 @@ export class TaskPublisher {
       value: original.value,
       headers: options.withOrigin ? { ...headers, ...originHeaders(original) } : headers,
     }
+  }
+
+  #laneTopic({ lane }: Pick<UrlTask, 'lane'>): string {
+    return this.#options.topics.urls[lane ?? 'normal']
   }
 
   /** `original`: the message that this one takes the place of, whose fields it keeps that are not known here. */

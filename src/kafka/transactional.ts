@@ -213,9 +213,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   }
 
   /**
-   * Whoever went on from the offset before would write again what the transaction behind it has written, if that still commits: a broker that
-   * has much to do after a start takes its time to end it. One that has lost it never does, and shows nobody its messages either.
-   * Errors: KAFKA_TRANSACTION_FAILED until then.
+   * Whoever went on from the offset before would write again what the transaction behind it has written, if that still commits: a broker
+   * that has much to do after a start takes its time to end it. One that has lost it never does, and shows nobody its messages either.
+   * Errors: KAFKA_TRANSACTION_FAILED until `pendingLimitMs` have passed.
    */
   #bearPending(): void {
     const { groupId, topic, partition, clock, observer, pendingLimitMs = PENDING_LIMIT_MS } = this.#options
@@ -229,7 +229,10 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     observer.emit('OffsetUnstable', { group: groupId, topic, partition })
   }
 
-  /** The offset behind the last transaction whose messages are committed, where the broker has lost it; `isKnown`: there may be no later one. */
+  /**
+   * The offset behind the last transaction whose messages are committed, where the broker has lost it. `isKnown`: no later one may still
+   * commit, as far as the trail tells.
+   */
   async #restored(committed: CommittedOffset): Promise<{ readonly held: CommittedOffset; readonly isKnown: boolean }> {
     const { trail, clock } = this.#options
     if (trail === undefined) return { held: committed, isKnown: true }

@@ -118,7 +118,7 @@ export const EVENTS = {
   },
   OffsetUnstable: {
     level: 'warn',
-    message: 'the broker holds an offset as pending for longer than any transaction may be open: the one before it is taken',
+    message: 'a transaction that moves an offset has not ended in time: the offset before it is taken',
   },
   OffsetRestored: { level: 'warn', message: 'the offset of a committed transaction was lost by the broker: its messages tell it' },
   TransactionFailed: {

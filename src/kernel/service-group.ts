@@ -65,13 +65,13 @@ export class ServiceGroup {
 }
 
 /** Stops a group within `timeoutMs`, however many parts it has; the end of that time, or the second signal, turns a drain into an abort. */
-export async function stopServices(stages: ServiceGroup, options: StopOptions, aborting: AbortSignal): Promise<void> {
+export async function stopServices(group: ServiceGroup, options: StopOptions, aborting: AbortSignal): Promise<void> {
   // What fails is told by the call that is waited for; a second word of it would end the process before the rest is given back.
-  const onAbort = (): void => void stages.stop({ mode: 'abort', timeoutMs: 0 }).catch(() => undefined)
+  const onAbort = (): void => void group.stop({ mode: 'abort', timeoutMs: 0 }).catch(() => undefined)
   const cut = AbortSignal.any([aborting, abortAfter(options.timeoutMs)])
   cut.addEventListener('abort', onAbort, { once: true })
   try {
-    await stages.stop(options)
+    await group.stop(options)
   } finally {
     cut.removeEventListener('abort', onAbort)
   }

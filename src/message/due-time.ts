@@ -9,9 +9,9 @@ export interface PutAside {
 }
 
 /**
- * When the task of a message of a delay topic is due, and since when it waits. What was put aside later than `now` comes from a clock that was
- * ahead of ours: then both are told by the broker's, so that it waits as long as it was meant to. Shape: undefined where the header is absent, or
- * no time.
+ * When the task of a message of a delay topic is due, and since when it waits. What was put aside later than `now` comes from a clock that
+ * was ahead of ours: then both are told by the broker's, so that it waits as long as it was meant to. Shape: undefined where the header is
+ * absent, or no time.
  */
 export function putAside({ headers, timestamp }: Pick<OriginalMessage, 'headers' | 'timestamp'>, now: number): PutAside | undefined {
   const dueAt = headerTime(headers, HEADER.dueMs)

@@ -40,7 +40,10 @@ export interface SchemaStore {
  */
 export function createSchemaStore(folder: string = defaultFolder()): SchemaStore {
   const stored = new Map<string, StoredSchema>()
-  /** By their texts: most that are read here or announced are those of releases before, letter by letter, and to parse one takes a millisecond. */
+  /**
+   * By their texts: most that are read here or announced are those of releases before, letter by letter, and parsing them all takes a process
+   * that starts some 20 ms.
+   */
   const byText = new Map<string, AvroSchema>()
   const current = new Map<BuiltInName, AvroSchema>()
   const put = (text: string, origin: StoredSchema['origin']): AvroSchema => {

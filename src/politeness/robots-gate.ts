@@ -81,7 +81,9 @@ const UNREACHABLE_KEPT = 5_000
  */
 const MAX_KEPT_BYTES = 65_536
 const TOO_LARGE = `its rules take more than ${MAX_KEPT_BYTES / 1_024} KiB: known to the worker alone that asked for them`
-/** Of all files of a registrable domain in a day, as the worker knows that has them: a name of its own for each page costs a site nothing. */
+/**
+ * Of all files of a registrable domain in a day, as the worker knows that has them: a name of its own for each page costs a site nothing.
+ */
 const MAX_DOMAIN_BYTES = 16_777_216
 const TOO_MANY = `the files of its domain take more than ${MAX_DOMAIN_BYTES / 1_048_576} MiB a day: known to the worker alone that asked for it`
 /** Domains whose bytes are counted. */

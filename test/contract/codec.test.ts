@@ -117,6 +117,22 @@ describe.each([
     expect(plain(codec.decode('UrlTask', bytes))).toEqual(newUrlTask({ url: 'https://example.test/' }))
   })
 
+  it('keep what a newer release has written in them when they are copied, in its framing', async () => {
+    const [writer, codec] = [codecOf(), codecOf()]
+    const { fields, ...rest } = JSON.parse(codec.schemas.current('UrlTask').text)
+    const newer = parseSchema(JSON.stringify({ ...rest, fields: [...fields, { name: 'weight', type: 'int', default: 1 }] }))
+    await writer.prepare('scrape.urls.low', newer)
+    await codec.prepare('scrape.urls.low', 'UrlTask')
+    const original = writer.encodeRecord(newer, { ...task, weight: 7 }, 'scrape.urls.low')
+    codec.schemas.add(newer.text)
+    await codec.ensureSchemas([original])
+    const again = { ...task, attempt: 2 }
+    const { bytes, schema } = codec.encodeCopy('UrlTask', again, 'scrape.urls.low', original)
+    expect([bytes.toString('hex').startsWith(start), schema.fingerprint]).toEqual([true, newer.fingerprint])
+    expect(codec.decodeAny(bytes).value).toMatchObject({ weight: 7, attempt: 2 })
+    expect(plain(codec.decode('UrlTask', bytes))).toEqual(again)
+  })
+
   it('that do not fit are refused by the name of the field', async () => {
     const codec = codecOf()
     await codec.prepare('scrape.urls', 'UrlTask')

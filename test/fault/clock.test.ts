@@ -2,16 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { KafkaClient } from '../../src/kafka/client.ts'
 import { FakeTime, findFaketime, HOW_TO_GET_FAKETIME } from '../support/fake-time.ts'
 import { FaultRun, faultSeed, type ProgramName } from '../support/fault-run.ts'
+import { setTopicConfigs } from '../support/kafka.ts'
 import { OwnBroker } from '../support/own-broker.ts'
 
 const library = findFaketime()
 const title = `wall clocks that jump${library === undefined ? ` (skipped: needs ${HOW_TO_GET_FAKETIME})` : ''}`
 const HOUR_S = 3_600
-/** Kafka's number for configs of topics. */
-const TOPIC_CONFIG = 2
 
 /**
  * The wall clock of processes is set by hours while they work; that of the broker is right. Nothing waits for hours, no pace
@@ -56,7 +54,9 @@ describe.skipIf(library === undefined)(title, () => {
         env: (name) => (who.includes(name) ? time.env : {}),
       })
       // When an outcome was sent, by the one clock that is right.
-      await run.deployment.read(({ client, topics }) => stampByBroker(client, topics.outcomes))
+      await run.deployment.read(({ admin, topics }) =>
+        setTopicConfigs(admin, topics.outcomes, { 'message.timestamp.type': 'LogAppendTime' }),
+      )
       await run.untilFullSpeed()
       const fault = run.begin(what)
       time.shift(hours * HOUR_S)
@@ -71,11 +71,3 @@ describe.skipIf(library === undefined)(title, () => {
     },
   )
 })
-
-async function stampByBroker({ kafka }: KafkaClient, topic: string): Promise<void> {
-  const admin = kafka.admin()
-  await admin.connect()
-  const configEntries = [{ name: 'message.timestamp.type', value: 'LogAppendTime' }]
-  await admin.alterConfigs({ validateOnly: false, resources: [{ type: TOPIC_CONFIG, name: topic, configEntries }] })
-  await admin.disconnect()
-}

@@ -28,7 +28,9 @@ export function testAdmin(client: KafkaClient): KafkaAdmin {
   return new KafkaAdmin(client, systemClock)
 }
 
-/** As somebody sets them with Kafka's tool; the others stay. Shape: resolves when they are in force, which is after the broker has answered. */
+/**
+ * As somebody sets them with Kafka's tool; the others stay. Shape: resolves when they are in force, which is after the broker has answered.
+ */
 export async function setTopicConfigs(admin: KafkaAdmin, topic: string, configs: Readonly<Record<string, string>>): Promise<void> {
   await new TopicAdmin(admin.session, systemClock).setConfigs(topic, configs)
   const areInForce = async (): Promise<boolean> => {

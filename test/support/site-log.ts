@@ -68,8 +68,8 @@ function backOffViolations(host: string, own: readonly SiteRequest[], { concurre
   for (const answered of own) {
     const { sentAt, retryAfterMs } = answered
     if (sentAt === undefined || retryAfterMs === undefined || isLost?.(answered) === true) continue
-    // Where one request runs at a time the next can't start before the store has learnt how this one ended. Where several do, the others may
-    // have started before that, however late they arrive on a busy machine.
+    // Where one request runs at a time the next can't start before the store has learnt how this one ended. Where several do, the others
+    // may have started before that, however late they arrive on a busy machine.
     const from = sentAt + (concurrency > 1 ? HEARD_MS : 0)
     const within = own.filter((other) => other.at > from && other.at < sentAt + retryAfterMs - CLOCK_SLACK_MS)
     const started = within.slice(0, concurrency - 1).filter((other) => other.at < sentAt + LATE_MS)

@@ -10,7 +10,8 @@ export type ReplayStart =
   | {
       readonly kind: 'offsets'
       readonly offsets: ReadonlyMap<number, bigint>
-      readonly what: string /** Epoch ms, where a time was meant. */
+      readonly what: string
+      /** Epoch ms, where a time was meant. */
       readonly at?: number
     }
   | { readonly kind: 'offset'; readonly offset: bigint }

@@ -11,6 +11,7 @@ import {
 } from '../../../src/kafka/transactional.ts'
 import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { cuttingClient } from '../../support/cutting-client.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
@@ -77,6 +78,20 @@ function trailOf({ groupId, topic, partition }: Input, ...steps: readonly Commit
 async function committedTexts(topic: string): Promise<string[]> {
   await closedEnd(admin, topic)
   return readTexts(client, topic)
+}
+
+/** A client whose broker can't be reached for as long as that is said. */
+function clientThatMayBeAway(): { readonly away: KafkaClient; readonly isAway: (is: boolean) => void } {
+  let isNow = false
+  const producer: KafkaClient['kafka']['producer'] = (config) => {
+    if (isNow) throw new MillraceError('KAFKA_UNREACHABLE', 'it is away')
+    return client.kafka.producer(config)
+  }
+  const away = { ...client, kafka: Object.assign(Object.create(client.kafka) as KafkaClient['kafka'], { producer }) }
+  const isAway = (is: boolean): void => {
+    isNow = is
+  }
+  return { away, isAway }
 }
 
 async function newInput(): Promise<Input> {
@@ -182,11 +197,18 @@ describe('transactions of an input partition', () => {
       let passedMs = 0
       const clock = { ...systemClock, mono: () => systemClock.mono() + passedMs }
       const observer = new RecordingObserver()
-      const owner = transactions(input, { clock, observer })
+      const { away, isAway } = clientThatMayBeAway()
+      const owner = transactions(input, { client: away, clock, observer })
       const refusal = { code: 'KAFKA_TRANSACTION_FAILED', message: expect.stringContaining('has not ended yet') }
       await expect(owner.fence()).rejects.toMatchObject(refusal)
-      expect(observer.names()).not.toContain('OffsetUnstable')
+      // A broker that is away has no time to end it.
+      isAway(true)
+      await expect(owner.fence()).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' })
+      isAway(false)
       passedMs = 80_000
+      await expect(owner.fence()).rejects.toMatchObject(refusal)
+      expect(observer.names()).not.toContain('OffsetUnstable')
+      passedMs = 160_000
       expect((await owner.fence()).offset).toBe(5n)
       expect(observer.names()).toContain('OffsetUnstable')
       await hanging.abort()

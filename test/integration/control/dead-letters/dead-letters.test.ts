@@ -341,6 +341,27 @@ describe('requeue of a URL', () => {
     }
   })
 
+  it('waits for no offset that hangs in a transaction: what is done stands in the marks', async () => {
+    await buryTask(task('one'))
+    const [letter] = await open()
+    const hanging = runtime.client.kafka.producer({ transactionalId: uniqueName('hanging'), maxInFlightRequests: 1 })
+    await hanging.connect()
+    try {
+      const transaction = await hanging.transaction()
+      const partitions = [{ partition: letter?.partition ?? 0, offset: '1' }]
+      await transaction.sendOffsets({
+        consumerGroupId: runtime.groups.deadLetters,
+        topics: [{ topic: runtime.topics.deadLetters, partitions }],
+      })
+      const places = new Set([`${letter?.partition}:${letter?.offset}`])
+      expect(await resolveDeadLetters(runtime, { action: 'dropped', filter: { places }, execute: true })).toMatchObject({ dropped: 1 })
+      expect(await open()).toEqual([])
+      await transaction.abort()
+    } finally {
+      await hanging.disconnect()
+    }
+  })
+
   it('does nothing again whose mark lies behind the transaction of another command', async () => {
     await buryTask(task('one'))
     const [letter] = await open()
