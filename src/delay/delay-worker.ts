@@ -57,6 +57,8 @@ export interface DelayWorkerOptions {
 
 interface Held {
   readonly entry: WindowEntry
+  /** Epoch ms by the clock that put it aside. */
+  readonly dueAt: number
   /** Monotonic ms: a wall clock that is set moves nothing that is held. */
   readonly dueMono: number
 }
@@ -127,7 +129,7 @@ export class DelayWorker extends BaseService {
     this.#liftedSites.add(name, from)
     const { clock } = this.#options
     const isLifted = ({ entry }: Held): boolean => entry.isCurrent() && this.#isLifted(entry)
-    const lifted = this.#window.takeOut(isLifted).map(({ entry }) => ({ entry, dueMono: clock.mono() }))
+    const lifted = this.#window.takeOut(isLifted).map((held) => ({ ...held, dueMono: clock.mono() }))
     if (lifted.length > 0) this.#work.run(() => this.#release(lifted))
   }
 
@@ -163,7 +165,7 @@ export class DelayWorker extends BaseService {
         wakeMono: isLifted ? mono : mono + times.wakeInMs,
         bytes: heldBytes(entry.message),
         isMovable: topic.isShortest,
-        value: { entry, dueMono: isLifted ? mono : mono + times.dueInMs },
+        value: { entry, dueAt: times.dueAt, dueMono: isLifted ? mono : mono + times.dueInMs },
       })
     }
     for (const held of this.#inTheWay(entries)) this.#work.run(() => this.#again(held))
@@ -223,14 +225,12 @@ export class DelayWorker extends BaseService {
     ])
   }
 
-  #again({ entry, dueMono }: Held): Promise<void> {
+  #again({ entry, dueAt, dueMono }: Held): Promise<void> {
     const { message } = entry
-    const { clock } = this.#options
-    // What is left decides on the topic; the message keeps the time that it came with.
-    const dueAt = clock.now() + dueMono - clock.mono()
+    const times = { dueAt, leftMs: dueMono - this.#options.clock.mono() }
     return this.#sendSmaller(entry, [
-      () => this.#publisher.againMessage(message, dueAt),
-      () => this.#publisher.againMessage(message, dueAt, { withOrigin: false }),
+      () => this.#publisher.againMessage(message, times),
+      () => this.#publisher.againMessage(message, times, { withOrigin: false }),
     ])
   }
 

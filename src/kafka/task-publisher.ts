@@ -137,18 +137,21 @@ export class TaskPublisher {
     return this.#message(topic, task, { headers, original: copy.original })
   }
 
-  /** A message of a delay topic in the next one, its bytes as they are; with where it was first read, unless that is too much. */
-  againMessage(original: OriginalMessage, dueAt: number, options: { withOrigin: boolean } = { withOrigin: true }): OutgoingMessage {
-    const { topics, clock, layout } = this.#options
-    const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
+  /** A message of a delay topic in the next one, its bytes as they are; with what is left and where it was first read, unless that is too much. */
+  againMessage(
+    original: OriginalMessage,
+    { dueAt, leftMs }: { readonly dueAt: number; readonly leftMs: number },
+    options: { withOrigin: boolean } = { withOrigin: true },
+  ): OutgoingMessage {
+    const { topics, layout } = this.#options
+    const { topic } = chooseDelay(topics.delays, leftMs)
     const count = layout().partitionsOf(topic)
-    const headers = headersOfCopy(original, clock.now())
     return {
       topic,
       partition: original.key === null ? original.partition % count : partitionFor(original.key, count),
       key: original.key,
       value: original.value,
-      headers: options.withOrigin ? { ...headers, ...originHeaders(original) } : headers,
+      headers: options.withOrigin ? { ...headersOfCopy(original.headers, dueAt, leftMs), ...originHeaders(original) } : original.headers,
     }
   }
 

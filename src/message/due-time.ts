@@ -20,10 +20,12 @@ export function putAside({ headers, timestamp }: Pick<OriginalMessage, 'headers'
   return putAt > now && putAt > timestamp ? { dueAt: dueAt - (putAt - timestamp), putAt: timestamp } : { dueAt, putAt }
 }
 
-/** The headers of such a message for a copy of it, which has a time of its own: due when it was. */
-export function headersOfCopy(original: Pick<OriginalMessage, 'headers' | 'timestamp'>, now: number): Headers {
-  const dueAt = putAside(original, now)?.dueAt
-  if (dueAt === undefined || dueAt === headerTime(original.headers, HEADER.dueMs)) return original.headers
-  const { [HEADER.putMs]: _, ...headers } = original.headers
-  return { ...headers, [HEADER.dueMs]: String(dueAt) }
-}
+/**
+ * The headers of such a message for a copy of it: due when it was, and put aside when so much is left. What had been waited already would
+ * count anew where the clock of who reads the copy was set back. Units: ms.
+ */
+export const headersOfCopy = (headers: Headers, dueAt: number, leftMs: number): Headers => ({
+  ...headers,
+  [HEADER.dueMs]: String(Math.ceil(dueAt)),
+  [HEADER.putMs]: String(Math.ceil(dueAt) - Math.ceil(leftMs)),
+})

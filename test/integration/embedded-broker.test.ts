@@ -12,9 +12,9 @@ import type { EmbeddedBroker } from '../../src/embedded/broker-options.ts'
 import { acquireBroker, downBroker, keepBroker } from '../../src/embedded/embedded-broker.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { isAlive, ownIdentity, type ProcessIdentity } from '../../src/machine/process-identity.ts'
-import { crowding } from '../support/crowding.ts'
 import { brokerOptions, brokerStatus, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
+import { expectInTime } from '../support/in-time.ts'
 
 let dataDir: string
 let observer: RecordingObserver
@@ -99,14 +99,14 @@ const produceOne = (broker: EmbeddedBroker, topic: string) =>
     await producer.disconnect()
   })
 
-/** From nothing to the first acknowledged message, each time a test begins that way; as on a machine that has the time for it. */
+/** From nothing to the first acknowledged message, each time a test begins that way. */
 const startsMs: number[] = []
 
 async function timedStart(topic: string): Promise<EmbeddedBroker> {
   const started = performance.now()
   const broker = await acquire()
   await produceOne(broker, topic)
-  startsMs.push((performance.now() - started) / crowding())
+  startsMs.push(performance.now() - started)
   return broker
 }
 
@@ -182,7 +182,7 @@ describe('the embedded broker', () => {
     expect(next.port).toBe(user.port)
     expect(await highWatermark(next, 'survives')).toBe('1')
     await produceOne(user, 'goes-on')
-    expect(tookMs).toBeLessThan(10_000 * crowding())
+    expectInTime(tookMs, 10_000)
     await next.release()
     await user.release()
   })
@@ -195,7 +195,7 @@ describe('the embedded broker', () => {
     await eventually(() => !isAlive(killed.broker) && !isAlive(killed.supervisor), { what: 'both to die' })
     const started = performance.now()
     const next = await acquire()
-    expect(performance.now() - started).toBeLessThan(10_000 * crowding())
+    expectInTime(performance.now() - started, 10_000)
     await produceOne(next, 'again')
     expect(next.clusterId).toBe(clusterId)
     expect(observer.repairs()).toEqual([expect.stringMatching(/the broker \(process \d+, .*\) is dead and was not stopped in order/)])
@@ -420,7 +420,8 @@ describe('a data folder in disorder', () => {
     process.kill(file.broker.pid, 'SIGCONT')
     const broker = await starting
     expect(told()[0]).toBeGreaterThanOrEqual(15)
-    expect(told()[0]).toBeLessThan(45)
+    // By a clock that is ten times as fast.
+    expectInTime((told()[0] ?? Number.NaN) * 1_000, 45_000, 'the first word')
     await broker.release()
   })
 
@@ -434,9 +435,10 @@ describe('a data folder in disorder', () => {
 })
 
 describe('a warm start', () => {
-  it('is from nothing to the first message acknowledged in less than 2.5 s', () => {
+  it('is from nothing to the first message acknowledged in less than 2.5 s', async () => {
+    const broker = await timedStart('once-more')
+    await broker.release()
     // The best of several, since other tests run beside these.
-    expect(startsMs.length).toBeGreaterThan(0)
-    expect(Math.min(...startsMs)).toBeLessThan(2500)
+    expectInTime(Math.min(...startsMs), 2_500, 'the best start')
   })
 })

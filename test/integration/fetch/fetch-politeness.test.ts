@@ -9,9 +9,9 @@ import { isMillraceError } from '../../../src/kernel/errors.ts'
 import type { SiteOverride } from '../../../src/message/site-override.ts'
 import { createPolicy, type SitePolicy } from '../../../src/politeness/policy.ts'
 import type { LimiterRequest, StateStore } from '../../../src/state/state-store.ts'
-import { crowding } from '../../support/crowding.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeAnswer, FetchFixture, fakeExchange, fastPace, TestSite } from '../../support/fetch-fixture.ts'
+import { expectInTime } from '../../support/in-time.ts'
 import { OwnRedis } from '../../support/own-redis.ts'
 
 const QUICK_SPILL = { ...SPILL_LIMITS, maxWaitMs: 300 }
@@ -408,8 +408,8 @@ describe('the pace of a site, as the site sees it', () => {
     await eventually(() => of('soon.example').length === 80, { what: 'all pages of the site that has opened' })
     const starts = of('soon.example').map(({ at }) => at)
     expect((starts[0] ?? 0) - openingMono).toBeGreaterThan(-20)
-    expect((starts[0] ?? 0) - openingMono).toBeLessThan(1_200 * crowding())
-    expect((starts[79] ?? 0) - openingMono).toBeLessThan((80 * 50 + 2_500) * crowding())
+    expectInTime((starts[0] ?? 0) - openingMono, 1_200)
+    expectInTime((starts[79] ?? 0) - openingMono, 80 * 50 + 2_500)
     expect(of('later.example')).toEqual([])
     const copies = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic)))).flat()
     // One that finds no place at the opening waits for its turn, and not for the hours again.
