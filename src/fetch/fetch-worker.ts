@@ -33,6 +33,8 @@ import { type IntakeVerdict, TaskIntake } from './task-intake.ts'
 import { Turn } from './turn.ts'
 import { TurnStarter } from './turn-starter.ts'
 
+/** With so many on their way out of the windows the process is busy with a backlog. */
+const MANY_LEAVING = 100
 const SWEEP_MS = 5_000
 const CRAWL_WATCH_MS = 1_000
 /** What is not acknowledged after so long waits for the broker, not for its turn. */
@@ -81,7 +83,8 @@ export class FetchWorker extends BaseService {
     this.#options = options
     const { clock, observer, topics, state, random = Math.random } = options
     const { signal } = this.aborted
-    this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight })
+    const isBusy = (): boolean => this.#intake.isBehind || this.#spiller.leaving > MANY_LEAVING
+    this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight, isBusy })
     this.#room = new BodyRoom({ isFull: () => this.#scheduler.isFull, maxBytes: options.maxBytesInFlight, clock })
     const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#starter.resume() })
     const start = (queued: QueuedTask): void => this.#work.run(() => this.#run(queued))

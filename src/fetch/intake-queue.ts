@@ -45,6 +45,11 @@ export class IntakeQueue {
     this.#go()
   }
 
+  /** More was read than one look takes in: a backlog is read through. */
+  get isBehind(): boolean {
+    return LANES.reduce((sum, lane) => sum + this.#incoming[lane].length, 0) > INTAKE_BATCH
+  }
+
   /** Nothing more is looked at until `release`; what is read waits here, and its windows fill. */
   hold(): void {
     this.#isHeld = true

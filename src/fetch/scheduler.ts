@@ -14,6 +14,8 @@ export interface SchedulerOptions {
   /** Bytes of answers held at the same time; a start needs room, what it then brings is counted when it is known. */
   readonly maxBytes: number
   readonly weights?: LaneWeights
+  /** This process has other things to do just now: how long a site takes says nothing of the site. */
+  readonly isBusy?: () => boolean
 }
 
 /** What may start now. wait: nothing before `ms`. idle: nothing until a task comes or something ends. */
@@ -76,7 +78,7 @@ export class Scheduler<T extends SiteTask> {
   #holdsLow = false
 
   constructor(options: SchedulerOptions) {
-    this.#options = { weights: LANE_WEIGHTS, ...options }
+    this.#options = { weights: LANE_WEIGHTS, isBusy: () => false, ...options }
     this.#maxInFlight = options.maxInFlight
   }
 
@@ -164,7 +166,8 @@ export class Scheduler<T extends SiteTask> {
     site.probing = false
     site.inFlight += 1
     this.#startCount += 1
-    site.started(now)
+    if (this.#options.isBusy()) site.interrupted()
+    else site.started(now)
     this.#offer(site, now)
   }
 

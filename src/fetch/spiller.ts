@@ -52,12 +52,18 @@ export class Spiller {
   readonly #limits: SpillLimits
   /** Where spill clocks stood when they were last asked, epoch ms; of the last that were. */
   readonly #standing = new RecentMap<PolitenessKey, number>(CLOCKS_KEPT)
+  #leaving = 0
   /** Since when windows have been crowded while there were free places. At most as many as this worker ever owned. */
   readonly #crowdedSinceMono = new Map<PartitionId, number>()
 
   constructor(options: SpillerOptions) {
     this.#options = options
     this.#limits = options.limits ?? SPILL_LIMITS
+  }
+
+  /** Tasks that are on their way out. */
+  get leaving(): number {
+    return this.#leaving
   }
 
   /** A wait that is not worth a place in a window. */
@@ -164,7 +170,15 @@ export class Spiller {
 
   /** Shape: tasks of one site. `atLeastMs`: the site is known to be closed for so long. */
   async spill(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs = 0): Promise<void> {
-    if (reason === 'crawl-full') return this.#spillSurplus(tasks)
+    this.#leaving += tasks.length
+    try {
+      await (reason === 'crawl-full' ? this.#spillSurplus(tasks) : this.#spillSite(tasks, reason, atLeastMs))
+    } finally {
+      this.#leaving -= tasks.length
+    }
+  }
+
+  async #spillSite(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs: number): Promise<void> {
     // Hosts of a domain that is one site may differ in their paces, and one be paused while the others are not.
     const alike = grouped(tasks, (task) => `${lineOf(task)} ${slotsKind(this.#options.paceOf(task.target))}`)
     await Promise.all([...alike.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))

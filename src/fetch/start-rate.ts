@@ -10,6 +10,8 @@ export interface StartRateOptions {
 /** Share of the old value in the mean of requests at the same time, and in that of starts where there are fewer than before. */
 const MEMORY = 0.7
 const SLOW_MEMORY = 0.97
+/** Measurements before anything is called too much. */
+const LEAST_MEASURED = 5
 /**
  * Slots of tasks that are put aside lie apart by this, and no later moment takes them back: a process that has seen bad minutes must not
  * send what comes next years ahead. What comes back too soon leaves once more.
@@ -20,6 +22,7 @@ const MOST_OVERLOAD = 100
 export class StartRate {
   readonly #options: StartRateOptions
   #perSecond = 0
+  #measured = 0
   #inFlight = 0
   /** As of the last measurement: to count it means to go through all sites, and it is asked for with every task that is put aside. */
   #allowedPerSecond = 0
@@ -33,7 +36,8 @@ export class StartRate {
   }
 
   /**
-   * Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has started.
+   * Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has
+   * started.
    */
   get startsPerSecond(): number | undefined {
     if (this.#perSecond === 0) return undefined
@@ -42,11 +46,14 @@ export class StartRate {
   }
 
   /**
-   * How many times more starts the paces of all sites allow than this process could make, 100 at most; below 1 where it could make more.
+   * How many times more starts the paces of all sites allow than this process could make, 100 at most; below 1 where it could make more,
+   * and 0 in the first seconds: a process that begins has all its code to compile, and connections to make.
    */
   get overload(): number {
     const { startsPerSecond } = this
-    return startsPerSecond === undefined ? 0 : Math.min(MOST_OVERLOAD, this.#allowedPerSecond / startsPerSecond)
+    return startsPerSecond === undefined || this.#measured < LEAST_MEASURED
+      ? 0
+      : Math.min(MOST_OVERLOAD, this.#allowedPerSecond / startsPerSecond)
   }
 
   /** To be called every second or so, while nothing but this process and its sites decides what starts. */
@@ -60,6 +67,7 @@ export class StartRate {
     // A process that had nothing to do could have done as much as before.
     if (starts === 0 && scheduler.inFlight === 0) return
     const rate = starts / seconds
+    if (starts > 0 || this.#perSecond > 0) this.#measured += 1
     this.#inFlight = this.#perSecond === 0 ? scheduler.inFlight : this.#inFlight * MEMORY + scheduler.inFlight * (1 - MEMORY)
     // Reading through a backlog takes time from the requests: what was possible before will be possible again.
     this.#perSecond = rate > this.#perSecond ? rate : this.#perSecond * SLOW_MEMORY + rate * (1 - SLOW_MEMORY)

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Producer } from 'kafkajs'
+import { AbortListeners } from '../kernel/abort.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -78,6 +79,7 @@ export class DurableProducer extends BaseService implements MessageProducer {
   readonly #connection: SharedConnection<Producer>
   readonly #calls = new Set<SendCall>()
   readonly #gate: ByteGate
+  readonly #aborts = new AbortListeners()
   /** Topics, and partitions, that have acknowledged something. */
   readonly #storedInTopics = new Set<string>()
   readonly #storedIn = new Set<PartitionId>()
@@ -173,7 +175,7 @@ export class DurableProducer extends BaseService implements MessageProducer {
     return new Promise((resolve, reject) => {
       const finish = (): void => {
         call.settled = true
-        signal?.removeEventListener('abort', onAbort)
+        leave?.()
         this.#calls.delete(call)
       }
       const call: SendCall = {
@@ -192,7 +194,7 @@ export class DurableProducer extends BaseService implements MessageProducer {
       const onAbort = (): void =>
         call.reject(new MillraceError('ABORTED', 'the send was stopped; it may have been stored', { cause: signal?.reason }))
       this.#calls.add(call)
-      signal?.addEventListener('abort', onAbort, { once: true })
+      const leave = signal === undefined ? undefined : this.#aborts.add(signal, onAbort)
       for (const { message, bytes } of sized) this.#queue.push({ message, bytes, call })
       // Either may have happened while it waited for room.
       if (signal?.aborted) onAbort()

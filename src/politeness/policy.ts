@@ -78,6 +78,14 @@ export interface Policy {
   readonly hoursOf: (url: URL) => readonly { readonly hours: string | undefined; readonly at: number }[]
 }
 
+interface HostFacts {
+  readonly rule: PolicyRule | undefined
+  /** Under which an override may stand. */
+  readonly names: readonly string[]
+  /** Its policy as long as nothing is said of it but by the default and a rule without hours. */
+  standing: SitePolicy | undefined
+}
+
 /** Hosts whose rule is remembered. */
 const MAX_HOSTS = 20_000
 /** That hours pause a site all week is looked at again after this. */
@@ -93,7 +101,8 @@ export function createPolicy(options: PolicyOptions): Policy {
   // Asked several times for each URL, and there may be hundreds of rules.
   const factsOf = memo((host: string) => {
     const rule = rules.find(({ matches }) => matches(host))?.rule
-    return { rule, names: options.overrideOf === undefined ? [] : overridable(host) }
+    const facts: HostFacts = { rule, names: options.overrideOf === undefined ? [] : overridable(host), standing: undefined }
+    return facts
   }, MAX_HOSTS)
   // Each remembers one minute.
   const [presentClock, otherClock] = [new WallClock(), new WallClock()]
@@ -134,7 +143,13 @@ export function createPolicy(options: PolicyOptions): Policy {
   }
   return {
     explain,
-    paceOf: (url, at) => explain(url, at).policy,
+    paceOf: (url, at) => {
+      const facts = factsOf(bareHost(url.hostname))
+      if (facts.rule?.schedule !== undefined || facts.names.some((name) => options.overrideOf?.(name) !== undefined))
+        return explain(url, at).policy
+      facts.standing ??= explain(url, at).policy
+      return facts.standing
+    },
     hoursOf: (url) => {
       const schedule = factsOf(bareHost(url.hostname)).rule?.schedule ?? []
       return [...windowsOfWeek(schedule, options.now())].map(([window, at]) => ({ hours: window?.text, at }))

@@ -45,6 +45,17 @@ describe('what was read and waits to be looked at', () => {
     expect(batches.flat().map(({ message }) => Number(message.offset))).toEqual(Array.from({ length: 950 }, (_, index) => index))
   })
 
+  it('says while there is more of it than one look takes in', async () => {
+    const seen: boolean[] = []
+    const { queue, ended } = open({ onBatch: (own) => seen.push(own.isBehind) })
+    queue.add(entries('low', 250))
+    queue.add(entries('high', 150))
+    expect(queue.isBehind).toBe(true)
+    await Promise.all(ended)
+    expect(seen).toEqual([true, true, false, false])
+    expect(queue.isBehind).toBe(false)
+  })
+
   it('lets the high lane go first, whatever waits of the others', async () => {
     const { queue, batches, ended } = open()
     queue.add(entries('low', 3_000))

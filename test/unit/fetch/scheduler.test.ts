@@ -178,6 +178,30 @@ describe('the scheduler', () => {
     expect(scheduler.site('a' as PolitenessKey)?.observedIntervalMs).toBe(100)
   })
 
+  it('does not take what else the process does for the pace of a site', () => {
+    let isBusy = true
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000, isBusy: () => isBusy })
+    const key = 'a' as PolitenessKey
+    for (let index = 0; index < 10; index += 1) scheduler.add(task('a', `a${index}`), 0)
+    const start = (now: number): void => {
+      const next = started(scheduler, now) as Task
+      scheduler.admitted(next, now)
+      scheduler.ended(next, now + 5)
+    }
+    for (const now of [0, 400, 800]) start(now)
+    isBusy = false
+    // Its last start was in such a moment.
+    start(1_200)
+    expect(scheduler.site(key)).toMatchObject({ observedIntervalMs: 0, ownIntervalMs: 0 })
+    start(1_300)
+    expect(scheduler.site(key)?.observedIntervalMs).toBe(100)
+    isBusy = true
+    start(5_000)
+    isBusy = false
+    start(9_000)
+    expect(scheduler.site(key)?.observedIntervalMs).toBe(100)
+  })
+
   it("tells the interval that is the site's own from the time for which it could have been asked and was not", () => {
     const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
     const key = 'a' as PolitenessKey

@@ -24,6 +24,11 @@ describe('the rate of starts', () => {
     expect(rate.overload).toBe(0)
   })
 
+  it('is exceeded by nothing in the first seconds, in which a process has more to do: what is put aside then is not spread by them', () => {
+    expect(measured(times(4, { starts: 10, inFlight: 20, allowed: 1_000 })).overload).toBe(0)
+    expect(measured(times(5, { starts: 10, inFlight: 20, allowed: 1_000 })).overload).toBeCloseTo(20, 1)
+  })
+
   it('is what there would be with all places taken', () => {
     expect(measured(times(30, { starts: 50, inFlight: 25 })).startsPerSecond).toBeCloseTo(200, 0)
     expect(measured([{ starts: 50, inFlight: 25 }]).startsPerSecond).toBeCloseTo(200, 0)

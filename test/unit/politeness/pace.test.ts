@@ -55,6 +55,12 @@ describe('the pace of a site', () => {
     expect(of('http://other.test/')).toMatchObject({ ratePerSecond: 1, isPaused: false })
   })
 
+  it('is what an override says as long as there is one, however often it was asked for before', () => {
+    const paused = { 'example.com': { paused: true } }
+    const asked = [{}, {}, paused, paused, {}].map((overrides) => of('http://www.example.com/', overrides).isPaused)
+    expect(asked).toEqual([false, false, true, true, false])
+  })
+
   it('C140: has one key for all spellings of a host', () => {
     const keys = ['http://Example.TEST/', 'http://example.test./', 'https://example.test:8443/x'].map((url) => of(url).key)
     expect(new Set(keys)).toEqual(new Set(['example.test']))
