@@ -131,8 +131,9 @@ export class KafkaAdmin {
     return this.#groups.delete(groupId)
   }
 
-  committedOffsets(groupId: string, topics: readonly string[]): Promise<Map<PartitionId, CommittedOffset>> {
-    return this.#groups.committed(groupId, topics)
+  /** `limitMs`: how long the end of a transaction is waited for that holds a newer offset; one second where not given. */
+  committedOffsets(groupId: string, topics: readonly string[], limitMs?: number): Promise<Map<PartitionId, CommittedOffset>> {
+    return this.#groups.committed(groupId, topics, limitMs)
   }
 
   /** Errors: KAFKA_GROUP_ACTIVE. */

@@ -112,13 +112,13 @@ export class GroupAdmin {
 
   /**
    * What a group has committed, for every partition of the topics, after the transactions that are just ending; of one that hangs what was
-   * before it. Shape: one entry per partition, committed or not.
+   * before it, after `limitMs`. Shape: one entry per partition, committed or not.
    */
-  async committed(groupId: string, topics: readonly string[]): Promise<Map<PartitionId, CommittedOffset>> {
+  async committed(groupId: string, topics: readonly string[], limitMs = HANGING_MS): Promise<Map<PartitionId, CommittedOffset>> {
     const what = `reading the offsets of group ${groupId}`
     const byTopics = await this.#session.run(what, (cluster) => partitionsOf(cluster, topics))
     const partitions = [...byTopics].flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })))
-    const options = { clock: this.#clock, limitMs: HANGING_MS, what }
+    const options = { clock: this.#clock, limitMs, what }
     return (await readStableOffsets(this.#session, { groupId, partitions }, options)).committed
   }
 

@@ -1,6 +1,9 @@
 import { EMPTY_OFFSET_MAP, encodeOffsetMap, MAX_MAP_CHARS, mapUntil, type OffsetMap, SURE_SPAN } from './offset-map.ts'
 
-/** When a window is full. It then takes no more until it has emptied to half of each. */
+/**
+ * When a window is full. It then takes no more until half of its places are free, and an eighth of the span: that grows shorter in steps as
+ * large as what was read between two of its oldest, and with half of it a backlog would be read only as fast as those end.
+ */
 export interface TrackerLimits {
   /** Offsets taken and not completed. */
   readonly maxIncomplete: number
@@ -122,7 +125,7 @@ export class OffsetTracker {
   get hasRoom(): boolean {
     if (this.#incomplete.size === 0) return true
     const { maxIncomplete, maxSpan, maxMapChars } = this.#limits
-    return this.#incomplete.size <= maxIncomplete / 2 && this.span <= maxSpan / 2 && this.#mapChars < maxMapChars
+    return this.#incomplete.size <= maxIncomplete / 2 && this.span <= (maxSpan * 7) / 8 && this.#mapChars < maxMapChars
   }
 
   /** Takes the next offset from the log. Shape: offsets come ascending; lower ones than the position are repeats. */

@@ -85,7 +85,7 @@ const LOOK_LIMIT_MS = 5_000
  * After this an offset that is pending stays pending: longer than a transaction may be open, and than the broker takes to see that
  * (10 s by default).
  */
-const PENDING_LIMIT_MS = TRANSACTION_TIMEOUT_MS + 15_000
+export const PENDING_LIMIT_MS = TRANSACTION_TIMEOUT_MS + 15_000
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; more block the event loop. */
 const PIECE_MESSAGES = 500
@@ -219,6 +219,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
    */
   #bearPending(): void {
     const { groupId, topic, partition, clock, observer, pendingLimitMs = PENDING_LIMIT_MS } = this.#options
+    if (this.#pendingSinceMono === undefined && pendingLimitMs > 0)
+      observer.emit('OffsetAwaited', { group: groupId, topic, partition, limitMs: pendingLimitMs })
     this.#pendingSinceMono ??= clock.mono()
     const leftMs = this.#pendingSinceMono + pendingLimitMs - clock.mono()
     if (leftMs > 0) {

@@ -116,10 +116,12 @@ export const EVENTS = {
     message: 'transaction committed',
     metric: counter('transactions_total', 'Transactions committed.', ['group']),
   },
-  OffsetUnstable: {
+  OffsetAwaited: {
     level: 'warn',
-    message: 'a transaction that moves an offset has not ended in time: the offset before it is taken',
+    message: 'a partition waits: the end of a transaction before is not known yet',
+    metric: counter('offset_waits_total', 'Partitions that had to wait for the end of a transaction before them.', ['group']),
   },
+  OffsetUnstable: { level: 'warn', message: 'a transaction that moves an offset has not ended in time: the offset before it is taken' },
   OffsetRestored: { level: 'warn', message: 'the offset of a committed transaction was lost by the broker: its messages tell it' },
   TransactionFailed: {
     level: 'warn',

@@ -1,7 +1,7 @@
 import { decodeMetadata, encodeMetadata, freshMetadata } from '../../extract/offset-metadata.ts'
 import { afterJump, livePosition, rewound } from '../../extract/replay-step.ts'
 import type { GroupDescription, OffsetToCommit } from '../../kafka/group-admin.ts'
-import { transactionalId } from '../../kafka/transactional.ts'
+import { PENDING_LIMIT_MS, transactionalId } from '../../kafka/transactional.ts'
 import { partitionId } from '../../kernel/brand.ts'
 import { countText } from '../../kernel/count-text.ts'
 import { isMillraceError, MillraceError } from '../../kernel/errors.ts'
@@ -97,7 +97,9 @@ async function rewindStopped(runtime: Runtime, request: ReplayRequest): Promise<
   const { groupId, replayId, ranges = [] } = request
   // Whoever still holds an open transaction is shut out, and what is committed is then what stands.
   await admin.fenceTransactions(ranges.map(({ partition }) => transactionalId(groupId, topics.html, partition)))
-  const [committed, lows] = await Promise.all([admin.committedOffsets(groupId, [topics.html]), admin.earliestOffsets(topics.html)])
+  // As long as an owner waits: live work would go on from there, and do again what commits meanwhile.
+  const reading = admin.committedOffsets(groupId, [topics.html], PENDING_LIMIT_MS)
+  const [committed, lows] = await Promise.all([reading, admin.earliestOffsets(topics.html)])
   const offsets = ranges.flatMap(({ partition }): OffsetToCommit[] => {
     const stored = committed.get(partitionId(topics.html, partition))
     const range = rangeOf(request, partition)

@@ -201,6 +201,7 @@ describe('transactions of an input partition', () => {
       const owner = transactions(input, { client: away, clock, observer })
       const refusal = { code: 'KAFKA_TRANSACTION_FAILED', message: expect.stringContaining('has not ended yet') }
       await expect(owner.fence()).rejects.toMatchObject(refusal)
+      expect(observer.names().filter((name) => name === 'OffsetAwaited')).toHaveLength(1)
       // A broker that is away has no time to end it.
       isAway(true)
       await expect(owner.fence()).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' })

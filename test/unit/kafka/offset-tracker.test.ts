@@ -143,7 +143,7 @@ describe('the offset tracker', () => {
     expect(new OffsetTracker(5n, undefined, { stored: true }).committable()).toBeUndefined()
   })
 
-  it('is full at each of its limits, and has room again at the half', () => {
+  it('is full at each of its limits, and has room again at half of the places and an eighth of the span', () => {
     const byCount = new OffsetTracker(0n, undefined, { limits: { maxIncomplete: 4 } })
     takeRange(byCount, 0, 2)
     expect(byCount.isFull).toBe(false)
@@ -155,11 +155,12 @@ describe('the offset tracker', () => {
     expect(byCount.hasRoom).toBe(true)
 
     const bySpan = new OffsetTracker(0n, undefined, { limits: { maxSpan: 100 } })
-    bySpan.take(0n)
-    bySpan.take(99n)
+    for (const offset of [0n, 10n, 15n, 99n]) bySpan.take(offset)
     expect(bySpan.isFull).toBe(true)
     bySpan.complete(0n)
     expect(bySpan.isFull).toBe(false)
+    expect(bySpan.hasRoom).toBe(false)
+    bySpan.complete(10n)
     expect(bySpan.hasRoom).toBe(true)
 
     const byMap = new OffsetTracker(0n, undefined, { limits: { maxMapChars: 20 } })

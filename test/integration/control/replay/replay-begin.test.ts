@@ -7,7 +7,7 @@ import { announce } from '../../../../src/control/runtime/announce.ts'
 import { Runtime } from '../../../../src/control/runtime/runtime.ts'
 import { applyTopics } from '../../../../src/control/runtime/topics.ts'
 import { planOf } from '../../../../src/control/trials/replay-plan.ts'
-import { encodeMetadata, freshMetadata, NO_TOTALS } from '../../../../src/extract/offset-metadata.ts'
+import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../../../../src/extract/offset-metadata.ts'
 import { rewound } from '../../../../src/extract/replay-step.ts'
 import { WindowedConsumer } from '../../../../src/kafka/windowed-consumer.ts'
 import { partitionId } from '../../../../src/kernel/brand.ts'
@@ -15,6 +15,7 @@ import { systemClock } from '../../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../../src/kernel/observe.ts'
 import { subject } from '../../../../src/message/command.ts'
 import type { ReplayRequest } from '../../../../src/message/replay-request.ts'
+import { testClient } from '../../../support/kafka.ts'
 import { QUICK_MEMBER } from '../../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../../support/services.ts'
 
@@ -95,6 +96,29 @@ describe('two commands that begin a replay at the same moment', () => {
 })
 
 describe('a replay that nobody works on', () => {
+  it('goes on afterwards behind what the last worker had under way, though that commits only now', async () => {
+    const [runtime] = commands as [Runtime]
+    const { admin, topics } = runtime
+    const groupId = runtime.groups.extract()
+    const at = { topic: topics.html, partition: 0 }
+    await admin.commitDirect(groupId, [{ ...at, offset: 10n, metadata: encodeMetadata(freshMetadata(10n)) }])
+    // Under another id: the fence does not end it.
+    const last = testClient().kafka.producer({ transactionalId: uniqueName('last'), maxInFlightRequests: 1 })
+    await last.connect()
+    const underWay = await last.transaction()
+    const moved = { partition: 0, offset: '20', metadata: encodeMetadata(freshMetadata(20n)) }
+    await underWay.sendOffsets({ consumerGroupId: groupId, topics: [{ topic: topics.html, partitions: [moved] }] })
+    const asked = { replayId: 'behind', groupId, extractor: 'book', extractorVersion: 2, filter: {} }
+    const begun = replayInPlace(runtime, asked, planOf(topics.html, ranges(5)))
+    // It has to be at its reading by then, which nothing tells from outside; the admin's own patience is one second.
+    await systemClock.sleep(3_000)
+    await underWay.commit()
+    await last.disconnect()
+    expect((await begun).start).toBe('stopped')
+    const { metadata } = (await admin.committedOffsets(groupId, [topics.html])).get(partitionId(topics.html, 0)) ?? { metadata: '' }
+    expect(decodeMetadata(metadata)?.replay).toMatchObject({ replayId: 'behind', resumeAt: 20n })
+  })
+
   it('says so, and has no time left, however far it came', async () => {
     const [runtime] = commands as [Runtime]
     const { admin, topics } = runtime
