@@ -36,8 +36,7 @@ export class StartRate {
   }
 
   /**
-   * Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has
-   * started.
+   * Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has started.
    */
   get startsPerSecond(): number | undefined {
     if (this.#perSecond === 0) return undefined

@@ -1,3 +1,4 @@
+import { AbortListeners } from '../kernel/abort.ts'
 import { MillraceError } from '../kernel/errors.ts'
 
 /**
@@ -7,6 +8,7 @@ import { MillraceError } from '../kernel/errors.ts'
 export class ByteGate {
   readonly #maxBytes: number
   readonly #waiting: { readonly bytes: number; readonly admit: () => void; readonly refuse: (error: unknown) => void }[] = []
+  readonly #aborts = new AbortListeners()
   #heldBytes = 0
   #closedWith: { readonly error: unknown } | undefined
 
@@ -36,15 +38,15 @@ export class ByteGate {
       const waiter = {
         bytes,
         admit: () => {
-          signal?.removeEventListener('abort', onAbort)
+          leave?.()
           resolve()
         },
         refuse: (error: unknown) => {
-          signal?.removeEventListener('abort', onAbort)
+          leave?.()
           reject(error)
         },
       }
-      signal?.addEventListener('abort', onAbort, { once: true })
+      const leave = signal === undefined ? undefined : this.#aborts.add(signal, onAbort)
       this.#waiting.push(waiter)
     })
   }

@@ -137,7 +137,10 @@ export class TaskPublisher {
     return this.#message(topic, task, { headers, original: copy.original })
   }
 
-  /** A message of a delay topic in the next one, its bytes as they are; with what is left and where it was first read, unless that is too much. */
+  /**
+   * A message of a delay topic in the next one, its bytes as they are; with what is left of its wait and where it was first read, unless
+   * that is too much. Units: `dueAt` as in its header, epoch ms.
+   */
   againMessage(
     original: OriginalMessage,
     { dueAt, leftMs }: { readonly dueAt: number; readonly leftMs: number },

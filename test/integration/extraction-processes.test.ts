@@ -328,7 +328,6 @@ describe('a code extractor', () => {
       `import { defineExtractor } from 'millrace'
 import { createHash } from 'node:crypto'
 import { shout } from './words.ts'
-import { expectInTime } from '../support/in-time.ts'
 export default defineExtractor({ name: 'uses', version: 3, match: { hosts: ['shop.example.test'] }, topic: 'own',
   schema: { type: 'record', name: 'Uses', fields: [{ name: 'v', type: 'string' }] },
   extract({ $, url }) { console.log('seen', url); return [{ key: url, data: { v: shout($('h1').text()) + createHash('md5').update('').digest('hex').length } }] } })\n`,

@@ -32,6 +32,7 @@ function open(
   shares: Partial<CrawlShares> = {},
   paceOf: SpillerOptions['paceOf'] = (url) => ({ ...fastPace(url), ratePerSecond }),
   overload = 0,
+  putAside?: SpillerOptions['putAside'],
 ): {
   spiller: Spiller
   scheduler: Scheduler<QueuedTask>
@@ -42,7 +43,7 @@ function open(
   const slots: (SpillSlots & { readonly count: number })[] = []
   const spiller = new Spiller({
     scheduler,
-    putAside: async (tasks, given) => slots.push({ ...given, count: tasks.length }),
+    putAside: putAside ?? (async (tasks, given) => slots.push({ ...given, count: tasks.length })),
     paceOf,
     shares: { ...NO_SURPLUS, ...shares },
     rate: { startsPerSecond: undefined, overload },
@@ -59,6 +60,25 @@ describe('the places of a site in a window', () => {
     const spilled = admit(many('a', 100))
     expect(scheduler.waiting).toBe(64)
     expect(spilled.map(indexOf)).toEqual(Array.from({ length: 36 }, (_, index) => 64 + index))
+  })
+
+  it('are left by tasks that count as on their way until they are put aside, and no longer where that fails', async () => {
+    let end = { put: (): void => undefined, fail: (): void => undefined }
+    const putAside = (): Promise<number> =>
+      new Promise((resolve, reject) => {
+        end = { put: () => resolve(0), fail: () => reject(new Error('broken')) }
+      })
+    const { spiller } = open(100, {}, undefined, 0, putAside)
+    const put = spiller.spill(many('a', 3), 'site-full')
+    expect(spiller.leaving).toBe(3)
+    end.put()
+    await put
+    expect(spiller.leaving).toBe(0)
+    const failed = spiller.spill(many('a', 2), 'crawl-full')
+    expect(spiller.leaving).toBe(2)
+    end.fail()
+    await expect(failed).rejects.toThrow('broken')
+    expect(spiller.leaving).toBe(0)
   })
 
   it('are all free again once the site is closed, and nothing of it is kept until it opens', () => {

@@ -11,13 +11,17 @@ import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../../
 import { rewound } from '../../../../src/extract/replay-step.ts'
 import { WindowedConsumer } from '../../../../src/kafka/windowed-consumer.ts'
 import { partitionId } from '../../../../src/kernel/brand.ts'
-import { systemClock } from '../../../../src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../../src/kernel/observe.ts'
 import { subject } from '../../../../src/message/command.ts'
 import type { ReplayRequest } from '../../../../src/message/replay-request.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { testClient } from '../../../support/kafka.ts'
 import { QUICK_MEMBER } from '../../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../../support/services.ts'
+
+/** Between two looks at an offset that is pending. */
+const LOOK_AGAIN_MS = 50
 
 /** Two commands, each with connections of its own. */
 let commands: Runtime[]
@@ -97,7 +101,17 @@ describe('two commands that begin a replay at the same moment', () => {
 
 describe('a replay that nobody works on', () => {
   it('goes on afterwards behind what the last worker had under way, though that commits only now', async () => {
-    const [runtime] = commands as [Runtime]
+    let looks = 0
+    const clock: Clock = {
+      ...systemClock,
+      sleep: (ms, signal) => {
+        if (ms === LOOK_AGAIN_MS) looks += 1
+        return systemClock.sleep(ms, signal)
+      },
+    }
+    const [{ config }] = commands as [Runtime]
+    const runtime = await Runtime.open({ config, owner: 'a test', clock, observer: silentObserver })
+    commands.push(runtime)
     const { admin, topics } = runtime
     const groupId = runtime.groups.extract()
     const at = { topic: topics.html, partition: 0 }
@@ -110,8 +124,8 @@ describe('a replay that nobody works on', () => {
     await underWay.sendOffsets({ consumerGroupId: groupId, topics: [{ topic: topics.html, partitions: [moved] }] })
     const asked = { replayId: 'behind', groupId, extractor: 'book', extractorVersion: 2, filter: {} }
     const begun = replayInPlace(runtime, asked, planOf(topics.html, ranges(5)))
-    // It has to be at its reading by then, which nothing tells from outside; the admin's own patience is one second.
-    await systemClock.sleep(3_000)
+    // The admin's own patience is one second.
+    await eventually(() => looks > 1_500 / LOOK_AGAIN_MS, { what: 'it to have looked for longer' })
     await underWay.commit()
     await last.disconnect()
     expect((await begun).start).toBe('stopped')
