@@ -16,6 +16,7 @@ import { readJsonFile, writeJsonFile } from './atomic-file.ts'
  * - `launch.json`     the command line of the broker (the holder of the lock)
  * - `keep`            there while `up` keeps the broker (the holder of the lock)
  * - `process.json`    the running broker (its supervisor); missing when none runs
+ * - `fenced.json`     how far the controller's log went when the broker was taken out of service (the supervisor)
  * - `failure.json`    why the last start failed (the supervisor)
  * - `data/`           the logs (Kafka)
  */
@@ -30,6 +31,7 @@ export interface BrokerFolder {
   readonly data: string
   readonly properties: string
   readonly fencingProperties: string
+  readonly fenced: string
   readonly log: string
   readonly supervisorLog: string
 }
@@ -47,6 +49,7 @@ export function brokerFolder(dataDir: string): BrokerFolder {
     data: join(path, 'data'),
     properties: join(path, 'server.properties'),
     fencingProperties: join(path, 'fencing.properties'),
+    fenced: join(path, 'fenced.json'),
     log: join(path, 'broker.log'),
     supervisorLog: join(path, 'supervisor.log'),
   }

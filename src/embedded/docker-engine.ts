@@ -40,8 +40,13 @@ export async function containerFolder(clusterId: string, signal?: AbortSignal): 
  * of the image could not write into a folder of ours.
  */
 export function dockerRunArgs(clusterId: string, ports: BrokerPorts, mark: string): string[] {
-  // Nobody fences it before it starts again: its session has to end soon, for the start waits for that.
-  const properties = { ...brokerProperties(ports, '0.0.0.0', '/var/lib/kafka/data'), 'broker.session.timeout.ms': '1000' }
+  // Nobody fences it before it starts again: it resigns when it ends, and where it can't its session has to end soon, for the start waits
+  // for that.
+  const properties = {
+    ...brokerProperties(ports, '0.0.0.0', '/var/lib/kafka/data'),
+    'controlled.shutdown.enable': 'true',
+    'broker.session.timeout.ms': '1000',
+  }
   const environment = Object.entries(properties).flatMap(([name, value]) => ['--env', `${environmentName(name)}=${value}`])
   return [
     'run',

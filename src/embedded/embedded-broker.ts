@@ -25,7 +25,8 @@ import { SupervisorWatch } from './supervisor-watch.ts'
 
 /** Longer than any start of another process; installing and downloading happen outside the lock. */
 const LOCK_MS = START_MS + 60_000
-const STOP_WAIT_MS = 45_000
+/** The supervisor kills it after 30 s, and takes it out of service then. */
+const STOP_WAIT_MS = 60_000
 const POLL_MS = 25
 
 /**

@@ -3,19 +3,23 @@ import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../kernel/clock.ts'
 import { findProcess, signalTo } from '../machine/process-identity.ts'
+import { readJsonFile, writeJsonFile } from './atomic-file.ts'
 import { fencingMark } from './launch-spec.ts'
 
 /**
- * Takes a broker that was killed out of service before it starts again.
+ * Takes a broker that has ended out of service, before it starts again.
  *
- * A killed broker stays registered, as leader of all partitions, until the controller has missed its heartbeats. One that starts within
- * that time loads its transaction coordinator as if nothing had happened and sends the markers of transactions that were being committed
- * to itself, before it listens. When the controller then fences it, those partitions have no leader for a moment, which the coordinator
- * takes for "deleted": it drops the markers and calls the transaction complete (Kafka 4.4, TransactionMarkerChannelManager). Records
- * and offset of that transaction are lost to readers until the next one of the same producer, and come twice then.
+ * A broker that has ended stays registered, as leader of all partitions, until the controller has missed its heartbeats. One that starts
+ * within that time loads its transaction coordinator as if nothing had happened and sends the markers of transactions that were being
+ * committed to itself, before it listens. When the controller then fences it, those partitions have no leader for a moment, which the
+ * coordinator takes for "deleted": it drops the markers and calls the transaction complete (Kafka 4.4, TransactionMarkerChannelManager).
+ * Records and offset of that transaction are lost to readers until the next one of the same producer, and come twice then.
  *
- * So the controller runs alone for a moment, with a session that is over at once, until it has fenced the broker. Starting takes no longer:
- * the broker would have waited for the end of its former session.
+ * The same happens where a broker resigns before it ends (`controlled.shutdown.enable`): it is without leaders some 50 ms before its
+ * coordinator stops. So it never does, and ends registered, however it ends.
+ *
+ * So the controller runs alone for a moment, with a session that is over at once, until it has fenced the broker. That is done when it has
+ * ended, where nobody waits, else before its start.
  */
 export interface FencingRun {
   readonly command: string
@@ -24,38 +28,53 @@ export interface FencingRun {
   readonly mark: string
   /** Its logs. */
   readonly data: string
+  /** Where it is written down that it is out of service, and up to where the log of its controller went then. */
+  readonly note: string
   /** Where the broker runs. */
   readonly cwd: string
   readonly clock: Clock
+  /** From the start of Java. */
+  readonly limitMs: number
   readonly signal?: AbortSignal
 }
 
-/** From the start of Java: one to two seconds, but twenty where other programs have the machine. Without it records come twice. */
-const START_MS = 60_000
+/** Before a start: one to two seconds, but twenty where other programs have the machine. Without it records come twice. */
+export const FENCE_BEFORE_START_MS = 60_000
+/** Someone may wait for the end, and what is not done then is done before the next start. */
+export const FENCE_AFTER_END_MS = 10_000
 const LOOK_EVERY_MS = 20
-/** Every half a second, by its own time, the controller writes a record though nothing happens; it fences within half of that. */
-const ROUNDS_UNFENCED = 2
+/**
+ * The controller writes a record every 20 ms though nothing happens (`metadata.max.idle.interval.ms`), and looks for brokers to fence at
+ * a quarter of a session of 100 ms: within this many it would have.
+ */
+const ROUNDS_UNFENCED = 20
 /** Records that the controller had ready when it said that it fences come before that in its log; nothing is known to come between. */
 const ROUNDS_FENCED = 1
 const END_MS = 5_000
 /** How long it may take in all. */
-export const FENCING_MS = START_MS + END_MS
+export const FENCING_MS = FENCE_BEFORE_START_MS + END_MS
 
-/** Shape: true where the logs are those of a broker that ran and was not stopped in order. */
-export function wasKilled(data: string): boolean {
-  if (existsSync(join(data, '.kafka_cleanshutdown'))) return false
-  return metadataBytes(data) > 0
+/** Shape: true where the logs are those of a broker that has run since it was last taken out of service. */
+export function isRegistered({ data, note }: Pick<FencingRun, 'data' | 'note'>): boolean {
+  const log = controllerLog(data)
+  if (bytesOf(log) === 0) return false
+  const noted = readJsonFile(note)
+  return noted.kind !== 'value' || JSON.stringify(noted.value) !== JSON.stringify(log)
 }
 
-/** Of the log of the controller. */
-function metadataBytes(data: string): number {
+/** Shape: bytes by name of each file. */
+function controllerLog(data: string): Readonly<Record<string, number>> {
   const folder = join(data, '__cluster_metadata-0')
-  if (!existsSync(folder)) return 0
-  const logs = readdirSync(folder).filter((name) => name.endsWith('.log'))
-  return logs.reduce((bytes, name) => bytes + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0)
+  if (!existsSync(folder)) return {}
+  const names = readdirSync(folder).filter((name) => name.endsWith('.log'))
+  return Object.fromEntries(names.sort().map((name) => [name, statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0]))
 }
 
-/** What came of it, for the log: a broker that could not be fenced is started all the same. */
+function bytesOf(log: Readonly<Record<string, number>>): number {
+  return Object.values(log).reduce((sum, bytes) => sum + bytes, 0)
+}
+
+/** What came of it, for the log: a broker that could not be fenced is started all the same. Errors: where the note can't be written. */
 export async function endFormerRegistration(run: FencingRun): Promise<'fenced' | 'was-fenced' | 'failed'> {
   endLeftOver(run.mark)
   const child = spawn(run.command, [...run.args], { cwd: run.cwd, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -68,6 +87,7 @@ export async function endFormerRegistration(run: FencingRun): Promise<'fenced' |
   const over = run.signal === undefined ? hasEnded.signal : AbortSignal.any([run.signal, hasEnded.signal])
   const result = await outcomeOf(child, run, over)
   await endProcess(child, run.clock, ended)
+  if (result !== 'failed') writeJsonFile(run.note, controllerLog(run.data))
   return result
 }
 
@@ -76,15 +96,19 @@ export async function endFormerRegistration(run: FencingRun): Promise<'fenced' |
  * when it was told to end it never does. Its log is written in order, so once that has grown after a word, by more than what was ready
  * before it, what the word was about stands in it.
  */
-async function outcomeOf(child: ChildProcess, { data, clock }: FencingRun, over: AbortSignal): Promise<'fenced' | 'was-fenced' | 'failed'> {
+async function outcomeOf(
+  child: ChildProcess,
+  { data, clock, limitMs }: FencingRun,
+  over: AbortSignal,
+): Promise<'fenced' | 'was-fenced' | 'failed'> {
   const heard = listenTo(child)
-  const deadlineMono = clock.mono() + START_MS
+  const deadlineMono = clock.mono() + limitMs
   let doing = heard()
-  let bytes = metadataBytes(data)
+  let bytes = bytesOf(controllerLog(data))
   let rounds = 0
   while (!over.aborted && clock.mono() < deadlineMono) {
     await clock.sleep(LOOK_EVERY_MS)
-    const [doingNow, bytesNow] = [heard(), metadataBytes(data)]
+    const [doingNow, bytesNow] = [heard(), bytesOf(controllerLog(data))]
     if (doingNow !== doing) rounds = 0
     else if (bytesNow !== bytes) rounds += 1
     doing = doingNow

@@ -46,6 +46,8 @@ export function brokerProperties(ports: BrokerPorts, bindHost = '127.0.0.1', log
     // The broker is in service one heartbeat after its start. Its session is as long as Kafka's own default: one that a busy machine
     // keeps from its heartbeats would lose the lead of its partitions, and with it what transactions are about to commit.
     'broker.heartbeat.interval.ms': '200',
+    // One that resigns before it ends drops what transactions are about to commit; what is left to do is former-registration.ts.
+    'controlled.shutdown.enable': 'false',
     // A transaction whose producer died holds up every reader of committed messages.
     'transaction.abort.timed.out.transaction.cleanup.interval.ms': '500',
 
@@ -63,7 +65,7 @@ export function brokerProperties(ports: BrokerPorts, bindHost = '127.0.0.1', log
   }
 }
 
-/** Of the controller alone, for the moment in which it fences a broker that was killed (former-registration.ts). */
+/** Of the controller alone, for the moment in which it fences a broker that has ended (former-registration.ts). */
 export function fencingProperties(properties: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const { 'advertised.listeners': _, 'inter.broker.listener.name': __, listeners = '', ...shared } = properties
   return {
@@ -75,6 +77,8 @@ export function fencingProperties(properties: Readonly<Record<string, string>>):
       .join(','),
     'broker.session.timeout.ms': '100',
     'broker.heartbeat.interval.ms': '50',
+    // What it has written stands behind the next of its own records.
+    'metadata.max.idle.interval.ms': '20',
   }
 }
 

@@ -19,7 +19,7 @@ import {
 import { brokerAnswers } from './broker-probe.ts'
 import { hasRoomToStart } from './disk-space.ts'
 import { type HeldLock, tryLock } from './file-lock.ts'
-import { endFormerRegistration, wasKilled } from './former-registration.ts'
+import { endFormerRegistration, FENCE_AFTER_END_MS, FENCE_BEFORE_START_MS, isRegistered } from './former-registration.ts'
 import { type LaunchSpec, placeArchive, readLaunchSpec } from './launch-spec.ts'
 import { liveLeases } from './leases.ts'
 import { runCommand } from './run-command.ts'
@@ -157,7 +157,8 @@ class Supervisor {
     if (this.#spec.container !== '') await this.#removeContainer()
     // Whoever looks meanwhile waits for a broker that starts; before the first one there is nothing to write down.
     if (this.#broker !== undefined) this.#save()
-    await this.#fence()
+    if ((await this.#fence(FENCE_BEFORE_START_MS)) === 'failed' && !this.#signal.aborted)
+      logLine('the broker could not be taken out of service before its start')
     if (this.#signal.aborted) return
     const log = openSync(this.#folder.log, 'a')
     try {
@@ -178,14 +179,19 @@ class Supervisor {
     this.#save()
   }
 
-  /** A broker that was killed is out of service before it comes again. */
-  async #fence(): Promise<void> {
+  /** A broker that has ended is out of service before it comes again. */
+  async #fence(limitMs: number): Promise<'fenced' | 'was-fenced' | 'failed'> {
     const { command, fencingArgs } = this.#spec
-    const { data, path } = this.#folder
-    if (fencingArgs.length === 0 || !wasKilled(data)) return
-    const run = { command, args: fencingArgs, mark: this.#mark, data, cwd: path, clock: this.#clock, signal: this.#signal }
-    const result = await endFormerRegistration(run)
-    if (result === 'failed' && !this.#signal.aborted) logLine('the killed broker could not be taken out of service before its start')
+    const { data, path, fenced } = this.#folder
+    if (fencingArgs.length === 0 || !isRegistered({ data, note: fenced })) return 'was-fenced'
+    const run = { command, args: fencingArgs, mark: this.#mark, data, note: fenced, cwd: path, limitMs }
+    try {
+      return await endFormerRegistration({ ...run, clock: this.#clock, signal: this.#signal })
+    } catch (error) {
+      // On a full disk. The next start does it once more.
+      logLine(`${fenced} could not be written: ${errorText(error)}`)
+      return 'failed'
+    }
   }
 
   async #watch(): Promise<WatchEnd> {
@@ -217,6 +223,8 @@ class Supervisor {
     try {
       if (this.#hasUsers()) return false
       await this.stopBroker()
+      // Now nobody waits to begin. Else the next start does it.
+      if (this.#isInPlace()) await this.#fence(FENCE_AFTER_END_MS)
       this.#removeNote()
       if (this.#isInPlace()) removeFile(this.#folder.keep)
       return true

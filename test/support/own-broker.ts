@@ -8,7 +8,7 @@ import { probeBroker } from '../../src/embedded/broker-probe.ts'
 import { findRuntime } from '../../src/embedded/broker-runtime.ts'
 import { prepareLog } from '../../src/embedded/data-folder.ts'
 import { bootstrapSnapshot } from '../../src/embedded/format-template.ts'
-import { endFormerRegistration, wasKilled } from '../../src/embedded/former-registration.ts'
+import { endFormerRegistration, FENCE_BEFORE_START_MS, isRegistered } from '../../src/embedded/former-registration.ts'
 import { javaLaunch, type LaunchSpec } from '../../src/embedded/launch-spec.ts'
 import { choosePort } from '../../src/embedded/ports.ts'
 import { brokerProperties, fencingProperties, parseProperties, renderProperties } from '../../src/embedded/server-properties.ts'
@@ -31,6 +31,7 @@ export class OwnBroker {
   readonly proxyPort: number
   readonly #folder: string
   readonly #data: string
+  readonly #fenced: string
   readonly #mark: string
   readonly #launch: LaunchSpec
   #child: ChildProcess | undefined
@@ -41,6 +42,7 @@ export class OwnBroker {
     this.proxyPort = ports.proxyPort
     this.#folder = folder.path
     this.#data = folder.data
+    this.#fenced = folder.fenced
     this.#mark = folderMark(folder.path)
     this.#launch = launch
   }
@@ -114,8 +116,10 @@ export class OwnBroker {
   async launch(): Promise<ChildProcess> {
     const { command, args, fencingArgs } = this.#launch
     // As its supervisor does with the embedded one.
-    if (wasKilled(this.#data)) {
-      await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, data: this.#data, cwd: this.#folder, clock: systemClock })
+    const logs = { data: this.#data, note: this.#fenced }
+    if (isRegistered(logs)) {
+      const run = { ...logs, command, args: fencingArgs, mark: this.#mark, cwd: this.#folder, limitMs: FENCE_BEFORE_START_MS }
+      await endFormerRegistration({ ...run, clock: systemClock })
     }
     const log = openSync(join(this.#folder, 'broker.log'), 'a')
     const child = spawn(command, [...args], { cwd: this.#folder, stdio: ['ignore', log, log] })
