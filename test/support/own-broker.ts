@@ -93,11 +93,13 @@ export class OwnBroker {
       ...first,
       'process.roles': 'broker',
       'node.id': '2',
+      // Its controller lives on, and is told when it ends.
+      'controlled.shutdown.enable': 'true',
       listeners: `PLAINTEXT://127.0.0.1:${port}`,
       'advertised.listeners': `PLAINTEXT://127.0.0.1:${port}`,
     }
     writeFileSync(folder.properties, renderProperties(properties))
-    const launch = javaLaunch({ ...runtime, clusterId, mark: folderMark(folder.path), port, useArchive: true })
+    const launch = { ...javaLaunch({ ...runtime, clusterId, mark: folderMark(folder.path), port, useArchive: true }), fencingArgs: [] }
     const broker = new OwnBroker({ port, proxiedPort: 0, proxyPort: 0 }, folder, launch)
     await broker.start()
     return broker
@@ -117,7 +119,7 @@ export class OwnBroker {
     const { command, args, fencingArgs } = this.#launch
     // As its supervisor does with the embedded one.
     const logs = { data: this.#data, note: this.#fenced }
-    if (isRegistered(logs)) {
+    if (fencingArgs.length > 0 && isRegistered(logs)) {
       const run = { ...logs, command, args: fencingArgs, mark: this.#mark, cwd: this.#folder, limitMs: FENCE_BEFORE_START_MS }
       await endFormerRegistration({ ...run, clock: systemClock })
     }
