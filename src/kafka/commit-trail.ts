@@ -7,8 +7,8 @@ export interface CommitStep {
   readonly before: CommittedOffset
   readonly offset: bigint
   readonly metadata: string
-  /** Where one of its messages lies. */
-  readonly message: MessagePlace
+  /** One of each partition that it wrote to, at least one. */
+  readonly messages: readonly MessagePlace[]
 }
 
 /**
@@ -34,6 +34,11 @@ export class CommitTrail {
   /** Shape: oldest first. */
   of(id: string): readonly CommitStep[] {
     return this.#steps.get(id) ?? []
+  }
+
+  /** The one that has led to what the broker holds. */
+  lastOf(id: string, committed: CommittedOffset): CommitStep | undefined {
+    return this.of(id).findLast(({ offset, metadata }) => offset === committed.offset && metadata === committed.metadata)
   }
 
   /**

@@ -4,7 +4,7 @@ import type { ClusterSession } from './cluster-session.ts'
 /** How long the broker lets a transaction of ours be open before it aborts it. */
 export const TRANSACTION_TIMEOUT_MS = 60_000
 /** Type of coordinator of a transactional id. */
-const TRANSACTION_COORDINATOR = 1
+export const TRANSACTION_COORDINATOR = 1 as const
 
 /**
  * Shuts out whoever uses these transactional ids: what is open is aborted, and their next request is refused. This is the first

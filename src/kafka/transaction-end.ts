@@ -9,16 +9,23 @@ const LOOK_EVERY_MS = 100
 /** Of one look: a marker seldom stands far behind the messages of its transaction. */
 const LIMITS = { isolation: 'read_uncommitted', maxWaitMs: 0, maxBytes: 1_048_576, maxBytesPerPartition: 1_048_576 } as const
 
+/** What became of the transaction that wrote a message. */
+export interface TransactionEnd {
+  /** False where it was aborted, or the message is not there; undefined where there is no marker. */
+  readonly isCommitted: boolean | undefined
+  /** Who wrote it; undefined where it is not there. */
+  readonly producerId: string | undefined
+}
+
 /**
- * Whether the transaction that wrote a message has been committed, by its own marker behind the message. Readers of committed messages may
- * not have come so far: another transaction that is open before it holds them up, and tells nothing of this one. Shape: false where it was
- * aborted, or the message is not there; undefined where there is no marker by `deadlineMono`.
+ * By its own marker behind the message, which is waited for until `deadlineMono`. Readers of committed messages may not have come so far:
+ * another transaction that is open before it holds them up, and tells nothing of this one.
  */
-export async function isCommitted(
+export async function transactionEnd(
   session: ClusterSession,
   { topic, partition, offset }: MessagePlace,
   { clock, deadlineMono }: { readonly clock: Pick<Clock, 'mono' | 'sleep'>; readonly deadlineMono: number },
-): Promise<boolean | undefined> {
+): Promise<TransactionEnd> {
   let position = offset
   let producerId: string | undefined
   for (;;) {
@@ -28,16 +35,16 @@ export async function isCommitted(
         throw error
       }),
     )
-    if (fetched === 'gone') return false
+    if (fetched === 'gone') return { isCommitted: false, producerId }
     const records = fetched?.records.filter((record) => BigInt(record.offset) >= position) ?? []
     const [first] = records
     if (producerId === undefined && first !== undefined) {
-      if (BigInt(first.offset) !== offset || first.isControlRecord) return false
+      if (BigInt(first.offset) !== offset || first.isControlRecord) return { isCommitted: false, producerId }
       producerId = first.batchContext.producerId
     }
     const marker = records.find((record) => record.isControlRecord && record.batchContext.producerId === producerId)
-    if (marker !== undefined) return !isAbortMarker(marker.key)
-    if (clock.mono() >= deadlineMono) return undefined
+    if (marker !== undefined) return { isCommitted: !isAbortMarker(marker.key), producerId }
+    if (clock.mono() >= deadlineMono) return { isCommitted: undefined, producerId }
     if (fetched === undefined || fetched.next >= fetched.end) await clock.sleep(LOOK_EVERY_MS)
     position = fetched?.next ?? position
   }

@@ -1,5 +1,6 @@
 import type { Offsets, Producer, Transaction } from 'kafkajs'
 import { backoffMs } from '../kernel/backoff.ts'
+import { type MessagePlace, type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -7,19 +8,20 @@ import { grouped } from '../kernel/grouped.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
-import type { CommitStep, CommitTrail } from './commit-trail.ts'
+import type { CommitTrail } from './commit-trail.ts'
 import { type CommittedOffset, committedAt } from './committed-offsets.ts'
+import { endAgain, type LostEnd } from './end-again.ts'
 import { denied, kafkajsFailure, sendFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
 import { reach } from './reach.ts'
+import { type Restored, restored } from './restored-commit.ts'
 import { closeWithin } from './shared-connection.ts'
 import { readStableOffsets } from './stable-offsets.ts'
 import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
 import { TopicLimits } from './topic-limits.ts'
-import { isCommitted } from './transaction-end.ts'
 
 /**
  * Output and consumed offset of one input partition in one transaction. `transactional.id` = group/topic/partition, so the next
@@ -86,6 +88,8 @@ const LOOK_LIMIT_MS = 5_000
  * (10 s by default).
  */
 export const PENDING_LIMIT_MS = TRANSACTION_TIMEOUT_MS + 15_000
+/** More than the trail remembers can't be. */
+const MOST_ENDED = 4
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; more block the event loop. */
 const PIECE_MESSAGES = 500
@@ -142,14 +146,16 @@ class KafkaPartitionTransactions implements PartitionTransactions {
       const producer = this.#producer
       if (producer === undefined) throw this.#failure('committing', new Error('the partition is not fenced: call fence() first'))
       let transaction: Transaction | undefined
-      let message: CommitStep['message'] | undefined
+      const places = new Map<PartitionId, MessagePlace>()
       let sent: readonly OutgoingMessage[] = []
       try {
         transaction = await producer.transaction()
-        for (sent of pieces) message = await this.#send(transaction, sent)
+        for (sent of pieces)
+          for (const place of await this.#send(transaction, sent)) places.set(partitionId(place.topic, place.partition), place)
         sent = []
+        const step = { before: this.#committed, offset, metadata, messages: [...places.values()] }
         // Of one without messages nothing could be known later.
-        if (message !== undefined) this.#options.trail?.add(this.#id, { before: this.#committed, offset, metadata, message })
+        if (places.size > 0) this.#options.trail?.add(this.#id, step)
         await this.#sendOffsets(transaction, offset, metadata)
         await transaction.commit()
         this.#committed = { offset, metadata }
@@ -172,7 +178,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     if (this.#options.session === undefined) await this.#session.close()
   }
 
-  async #fenceOnce(signal: AbortSignal | undefined): Promise<CommittedOffset> {
+  /** @param ended - transactions whose end was lost, and that were ended once more */
+  async #fenceOnce(signal: AbortSignal | undefined, ended = 0): Promise<CommittedOffset> {
     const { client, clock, topic, partition } = this.#options
     const producer = this.#createProducer()
     await reach(
@@ -193,7 +200,12 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     const transaction = await producer.transaction()
     await transaction.abort()
     const { committed, isPending } = await this.#readCommitted()
-    const { held, isKnown } = await this.#restored(committed)
+    const { held, isKnown, lostEnd } = await this.#restored(committed)
+    if (lostEnd !== undefined && ended < MOST_ENDED) {
+      this.#discard()
+      const isEnded = await this.#endAgain(lostEnd)
+      return this.#fenceOnce(signal, isEnded ? ended + 1 : MOST_ENDED)
+    }
     // Where the trail has led on, what was pending is known.
     if (!isKnown || (isPending && held === committed)) this.#bearPending()
     else this.#pendingSinceMono = undefined
@@ -231,21 +243,19 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     observer.emit('OffsetUnstable', { group: groupId, topic, partition })
   }
 
-  /**
-   * The offset behind the last transaction whose messages are committed, where the broker has lost it. `isKnown`: no later one may still
-   * commit, as far as the trail tells.
-   */
-  async #restored(committed: CommittedOffset): Promise<{ readonly held: CommittedOffset; readonly isKnown: boolean }> {
-    const { trail, clock } = this.#options
-    if (trail === undefined) return { held: committed, isKnown: true }
-    const deadlineMono = clock.mono() + LOOK_LIMIT_MS
-    let isKnown = true
-    const held = await trail.follow(this.#id, committed, async ({ message }) => {
-      const happened = await isCommitted(this.#session, message, { clock, deadlineMono })
-      isKnown &&= happened !== undefined
-      return happened
-    })
-    return { held, isKnown }
+  async #restored(committed: CommittedOffset): Promise<Restored> {
+    const { trail, clock, groupId, topic, partition } = this.#options
+    if (trail === undefined) return { held: committed, isKnown: true, lostEnd: undefined }
+    const limits = { clock, deadlineMono: clock.mono() + LOOK_LIMIT_MS }
+    return restored({ session: this.#session, trail, transactionalId: this.#id, groupId, input: { topic, partition }, committed, limits })
+  }
+
+  async #endAgain(lost: LostEnd): Promise<boolean> {
+    const isEnded = await endAgain(this.#session, lost)
+    const { groupId, topic, partition, observer } = this.#options
+    const partitions = lost.open.map((at) => partitionId(at.topic, at.partition)).join(', ')
+    if (isEnded) observer.emit('TransactionEndRestored', { group: groupId, topic, partition, result: lost.result, partitions })
+    return isEnded
   }
 
   /** Else the next process that has the partition, which knows no trail, would begin before it. */
@@ -286,8 +296,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     })
   }
 
-  /** Shape: where one of the messages lies. */
-  async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<CommitStep['message'] | undefined> {
+  /** Shape: where the first message of each partition lies, as far as the broker tells. */
+  async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<MessagePlace[]> {
     const byTopic = grouped(piece, ({ topic }) => topic)
     const topicMessages = [...byTopic].map(([topic, messages]) => ({ topic, messages: messages.map(toKafkajs) }))
     const answer = await transaction.sendBatch({ acks: -1, topicMessages }).catch((error: unknown) => {
@@ -295,9 +305,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     })
     const missing = unansweredPartitions(piece, answer)
     if (missing.length > 0) throw new Error(`nothing was stored in ${missing.join(', ')}: these partitions do not exist`)
-    const [stored] = answer
-    if (stored?.baseOffset === undefined) return undefined
-    return { topic: stored.topicName, partition: stored.partition, offset: BigInt(stored.baseOffset) }
+    return answer.flatMap(({ topicName: topic, partition, baseOffset }) =>
+      baseOffset === undefined ? [] : [{ topic, partition, offset: BigInt(baseOffset) }],
+    )
   }
 
   async #sendOffsets(transaction: Transaction, offset: bigint, metadata: string): Promise<void> {

@@ -122,6 +122,7 @@ export const EVENTS = {
     metric: counter('offset_waits_total', 'Partitions that had to wait for the end of a transaction before them.', ['group']),
   },
   OffsetUnstable: { level: 'warn', message: 'a transaction that moves an offset has not ended in time: the offset before it is taken' },
+  TransactionEndRestored: { level: 'warn', message: 'a transaction whose end was lost by the broker was ended once more, as it had ended' },
   OffsetRestored: { level: 'warn', message: 'the offset of a committed transaction was lost by the broker: its messages tell it' },
   TransactionFailed: {
     level: 'warn',

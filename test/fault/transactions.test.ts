@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient } from '../../src/kafka/client.ts'
 import { CommitTrail } from '../../src/kafka/commit-trail.ts'
@@ -21,15 +21,20 @@ const KILLS = Number(process.env.MILLRACE_TEST_RUNS ?? 12)
  * records and moves an offset by one, so afterwards the offsets and the records must tell the same.
  */
 describe.skipIf(process.platform !== 'linux')('a broker that ends while it commits', () => {
-  let broker: OwnBroker
-  beforeEach(async () => {
-    broker = await OwnBroker.start()
-  }, 120_000)
-  afterEach(() => broker.end())
+  let broker: OwnBroker | undefined
+  afterEach(() => broker?.end())
 
-  it.each(['SIGKILL', 'SIGTERM'] as const)('forgets no transaction and brings none twice: %s', { timeout: 600_000 }, async (signal) => {
+  it.each([
+    { signal: 'SIGKILL', resigns: false, whose: 'ours' },
+    { signal: 'SIGTERM', resigns: false, whose: 'ours' },
+    { signal: 'SIGKILL', resigns: true, whose: 'of others' },
+    { signal: 'SIGTERM', resigns: true, whose: 'of others' },
+  ] as const)('forgets no transaction and brings none twice: $signal of one that is $whose', { timeout: 600_000 }, async (each) => {
+    const { signal, resigns } = each
+    const own = await OwnBroker.start({ resigns })
+    broker = own
     const random = new SeededRandom(faultSeed())
-    const client = createKafkaClient({ brokers: [broker.address], clientId: 'test' }, silentObserver)
+    const client = createKafkaClient({ brokers: [own.address], clientId: 'test' }, silentObserver)
     const admin = new KafkaAdmin(client, systemClock)
     await admin.createTopics(['in', 'out'].map((topic) => ({ topic, partitions: PARTITIONS, replication: 1, configs: {} })))
     let committed = 0
@@ -72,8 +77,8 @@ describe.skipIf(process.platform !== 'linux')('a broker that ends while it commi
       // Once in service, and then while it comes up.
       for (const ms of [random.between(0, 100), random.between(500, 3_000)]) {
         await systemClock.sleep(ms)
-        await broker.stop(signal)
-        await broker.launch()
+        await own.stop(signal)
+        await own.launch()
         kills += 1
       }
     }
@@ -91,7 +96,7 @@ describe.skipIf(process.platform !== 'linux')('a broker that ends while it commi
       Array.from({ length: Number(end) }, (_, offset) => [0, 1, 2].map((step) => `${partition}:${offset}:${step}`)).flat(),
     )
     process.stdout.write(
-      `${KILLS} kills, ${committed} transactions known to have committed, ${expected.length} records, ${told('OffsetUnstable')} offsets unstable, ${told('OffsetRestored')} restored\n`,
+      `${KILLS} kills, ${committed} transactions known to have committed, ${expected.length} records, ${told('OffsetUnstable')} offsets unstable, ${told('OffsetRestored')} restored, ${told('TransactionEndRestored')} ended once more\n`,
     )
     const twice = [...counts].filter(([, count]) => count > 1).map(([value]) => value)
     const missing = expected.filter((value) => !counts.has(value))

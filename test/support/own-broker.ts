@@ -47,8 +47,11 @@ export class OwnBroker {
     this.#launch = launch
   }
 
-  /** `users`: password by name. `tls`: PEM of its certificate and key, and of the CA whose clients it lets in. */
-  static async start({ users, tls }: { users?: Readonly<Record<string, string>>; tls?: BrokerTls } = {}): Promise<OwnBroker> {
+  /**
+   * `users`: password by name. `tls`: PEM of its certificate and key, and of the CA whose clients it lets in. `resigns`: as a broker that
+   * nobody looks after does before it ends; nor is it fenced before its start.
+   */
+  static async start({ users, tls, resigns = false, properties: own = {} }: OwnBrokerOptions = {}): Promise<OwnBroker> {
     const path = mkdtempSync(join(tmpdir(), 'millrace-broker-'))
     const options = brokerOptions(path, new RecordingObserver())
     const runtime = await findRuntime({ ...options, boundTo: 'java' })
@@ -67,11 +70,13 @@ export class OwnBroker {
       'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
       ...(users === undefined ? {} : guarded({ port, proxiedPort }, users)),
       ...(tls === undefined ? {} : encrypted({ port, proxiedPort }, tls)),
+      ...(resigns ? { 'controlled.shutdown.enable': 'true' } : {}),
+      ...own,
     }
     writeFileSync(folder.properties, renderProperties(properties))
     writeFileSync(folder.fencingProperties, renderProperties(fencingProperties(properties)))
     const launch = javaLaunch({ ...runtime, clusterId: identity.clusterId, mark: folderMark(folder.path), port, useArchive: true })
-    const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder, launch)
+    const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder, resigns ? { ...launch, fencingArgs: [] } : launch)
     await broker.start()
     return broker
   }
@@ -165,6 +170,14 @@ export class OwnBroker {
     if (process.env.MILLRACE_TEST_KEEP === '1') process.stderr.write(`kept: ${this.#folder}\n`)
     else rmSync(join(this.#folder, '..'), { recursive: true, force: true })
   }
+}
+
+export interface OwnBrokerOptions {
+  readonly users?: Readonly<Record<string, string>>
+  readonly tls?: BrokerTls
+  readonly resigns?: boolean
+  /** Of Kafka, beside those of the embedded broker. */
+  readonly properties?: Readonly<Record<string, string>>
 }
 
 export interface BrokerTls {

@@ -230,8 +230,8 @@ describe('transactions of an input partition', () => {
     // Messages lie at 0 and 2; between and behind them are the ends of the transactions.
     const back = (offset: bigint, metadata: string) => admin.commitDirect(input.groupId, [{ ...input, offset, metadata }])
     const fenced = (before: { offset: bigint; metadata: string }, at: bigint) => {
-      const message = { topic: output, partition: 0, offset: at }
-      return transactions(input, { trail: trailOf(input, { before, ...lost, message }) }).fence()
+      const messages = [{ topic: output, partition: 0, offset: at }]
+      return transactions(input, { trail: trailOf(input, { before, ...lost, messages }) }).fence()
     }
     await back(5n, 'five')
     expect(await fenced({ offset: 5n, metadata: 'five' }, 2n)).toEqual(lost)
@@ -264,7 +264,7 @@ describe('transactions of an input partition', () => {
       let passedMs = 0
       const clock = { ...systemClock, mono: () => systemClock.mono() + passedMs }
       const owned = (offset: bigint): PartitionTransactions => {
-        const trail = trailOf(input, { before: held, offset: 6n, metadata: 'six', message: { topic: output, partition: 0, offset } })
+        const trail = trailOf(input, { before: held, offset: 6n, metadata: 'six', messages: [{ topic: output, partition: 0, offset }] })
         return transactions(input, { trail, clock })
       }
       expect(await owned(1n).fence()).toEqual({ offset: 6n, metadata: 'six' })
@@ -323,8 +323,8 @@ describe('transactions of an input partition', () => {
     await first.commit([textMessage(output, 0, 'b')], lost.offset, lost.metadata)
     await first.close()
     await admin.commitDirect(input.groupId, [{ ...input, ...held }])
-    const at = (offset: bigint) => ({ topic: output, partition: 0, offset })
-    const trail = trailOf(input, { before: held, ...lost, message: at(2n) })
+    const at = (offset: bigint) => [{ topic: output, partition: 0, offset }]
+    const trail = trailOf(input, { before: held, ...lost, messages: at(2n) })
     const owner = transactions(input, { trail, maxBatchBytes: () => 1_000 })
     expect(await owner.fence()).toEqual(lost)
     // The next one fails half way, with a message of its own on the log: it was aborted, and the one before it stands.
@@ -334,7 +334,7 @@ describe('transactions of an input partition', () => {
     await owner.close()
     // Had it happened, its offset would have been lost as well.
     const next = { offset: 7n, metadata: 'seven' }
-    const both = trailOf(input, { before: held, ...lost, message: at(2n) }, { before: lost, ...next, message: at(2n) })
+    const both = trailOf(input, { before: held, ...lost, messages: at(2n) }, { before: lost, ...next, messages: at(2n) })
     expect(await transactions(input, { trail: both }).fence()).toEqual(next)
   })
 

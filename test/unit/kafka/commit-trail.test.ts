@@ -3,7 +3,7 @@ import { type CommitStep, CommitTrail } from '../../../src/kafka/commit-trail.ts
 
 function step(from: number, to: number): CommitStep {
   const at = (offset: number) => ({ offset: BigInt(offset), metadata: `at ${offset}` })
-  return { before: at(from), ...at(to), message: { topic: 'out', partition: 0, offset: BigInt(to) } }
+  return { before: at(from), ...at(to), messages: [{ topic: 'out', partition: 0, offset: BigInt(to) }] }
 }
 const held = { offset: 5n, metadata: 'at 5' }
 
