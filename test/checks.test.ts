@@ -18,8 +18,8 @@ async function output(program: string, args: readonly string[]): Promise<string>
   }
 }
 
-/** Parts of a type that a compiler writes out, where it writes the type of somebody's constant. */
-const WRITTEN_OUT = ['AvroValue', 'ERRORS', 'EVENTS', 'EventName', 'FieldsOf', 'OPTIONS', 'OptionPath', 'Primitives']
+/** Parts of a type that a compiler writes out, where it writes the type of somebody's constant, or that it needs for a check alone. */
+const WRITTEN_OUT = ['AvroValue', 'ERRORS', 'EVENTS', 'EventName', 'Exactly', 'FieldOf', 'FieldsOf', 'OPTIONS', 'OptionPath', 'Primitives']
 
 /** Types of ours that exported ones stand on and that have no exported name themselves. */
 function unnamedTypes(): string[] {

@@ -65,14 +65,17 @@ export interface ExtractorRecord<Data> {
  * An extractor in code. `extract` is synchronous and gives the same records for the same page: it sees no network, no clock (`Date`
  * stands at `page.fetchedAt`) and no chance (`Math.random` gives the same numbers for the same page).
  */
-export interface CodeExtractor<Schema extends ExtractorSchema = ExtractorSchema> {
+export interface CodeExtractor<
+  Schema extends ExtractorSchema = ExtractorSchema,
+  Given extends readonly ExtractorRecord<DataOf<Schema>>[] = readonly ExtractorRecord<DataOf<Schema>>[],
+> {
   readonly name: string
   readonly version: number
   readonly description?: string
   readonly topic?: string
   readonly match?: ExtractorMatch
   readonly schema: Schema
-  extract(input: ExtractorInput): readonly ExtractorRecord<DataOf<Schema>>[]
+  extract(input: ExtractorInput): Given
 }
 
 /**
@@ -120,7 +123,31 @@ type AvroValue<Type> = Type extends keyof Primitives
                   ? Primitives[Inner]
                   : unknown
 
-/** Gives the definition back, checked against its schema by the compiler. What is wrong at run time is said when the file is loaded. */
-export function defineExtractor<const Schema extends ExtractorSchema>(extractor: CodeExtractor<Schema>): CodeExtractor<Schema> {
+/** What is given, with `never` for each field that the wanted type does not have, in nested records too. */
+type Exactly<Given, Wanted> = [Wanted] extends [never]
+  ? never
+  : unknown extends Wanted
+    ? Given
+    : Given extends readonly (infer Item)[]
+      ? readonly Exactly<Item, Extract<Wanted, readonly unknown[]>[number]>[]
+      : Given extends Buffer
+        ? Given
+        : Given extends object
+          ? { readonly [Name in keyof Given]: Exactly<Given[Name], FieldOf<Extract<Wanted, object>, Name>> }
+          : Given
+
+/** Of a union: what its members with such a field have there. */
+type FieldOf<Wanted, Name> = Wanted extends unknown ? (Name extends keyof Wanted ? Wanted[Name] : never) : never
+
+/**
+ * Gives the definition back, checked against its schema by the compiler. What is wrong at run time is said when the file is loaded.
+ *
+ * The records have a type parameter of their own: without one the compiler takes a literal in them for any text, which is no symbol of an
+ * enum, and fields too many in what a function returns are let pass.
+ */
+export function defineExtractor<
+  const Schema extends ExtractorSchema,
+  const Given extends readonly ExtractorRecord<DataOf<Schema>>[] = readonly ExtractorRecord<DataOf<Schema>>[],
+>(extractor: CodeExtractor<Schema, Given & Exactly<Given, readonly ExtractorRecord<DataOf<Schema>>[]>>): CodeExtractor<Schema> {
   return extractor
 }
