@@ -16,7 +16,7 @@ export const EVENTS = {
   ServiceStopping: { level: 'info', message: 'stopping' },
   // embedded broker
   BrokerStarting: { level: 'info', message: 'starting Apache Kafka' },
-  BrokerStartSlow: { level: 'warn', message: 'Apache Kafka still starts: after it was killed it reads its logs through first' },
+  BrokerStartSlow: { level: 'warn', message: 'Apache Kafka still starts: logs may have to be read through, or the machine is busy' },
   BrokerStarted: { level: 'info', message: 'Apache Kafka is up' },
   BrokerStopped: { level: 'info', message: 'Apache Kafka has stopped' },
   BrokerRepaired: { level: 'warn', message: 'the data folder of Apache Kafka was repaired' },
