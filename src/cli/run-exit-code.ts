@@ -1,14 +1,7 @@
 import type { RunReport } from '../control/run/run-report.ts'
 
-/** Reasons of a refusal that the user asked for: they do not make a run partial. */
-const WANTED_REFUSALS = new Set([
-  'max-pages',
-  'max-pages-per-domain',
-  'max-sitemaps',
-  'max-sitemaps-per-domain',
-  'out-of-scope',
-  'crawl-stopped',
-])
+/** Limits that the user set for the crawl: what they keep out does not make a run partial. A crawl that was stopped is none of them. */
+const WANTED_REFUSALS = new Set(['max-pages', 'max-pages-per-domain', 'max-sitemaps', 'max-sitemaps-per-domain', 'out-of-scope'])
 
 /**
  * 0: all that was taken is fetched, and duplicates were dropped. 3: some were refused, failed, or are not at their end, whether or not

@@ -25,8 +25,12 @@ describe('the exit code of a run', () => {
   it('is 0 where all is fetched, a duplicate, or was not wanted', () => {
     expect(runExitCode(report({}))).toBe(0)
     expect(runExitCode(report({}, { outcomes: { DUPLICATE: 3 } }))).toBe(0)
-    expect(runExitCode(report({}, { outcomes: { FETCHED: 2, REFUSED: 1 }, reasons: { 'max-pages': 1 } }))).toBe(0)
   })
+
+  it.each(['max-pages', 'max-pages-per-domain', 'max-sitemaps', 'max-sitemaps-per-domain', 'out-of-scope'])(
+    'is 0 where the limits of the crawl keep one out: %s',
+    (reason) => expect(runExitCode(report({}, { outcomes: { FETCHED: 2, REFUSED: 1 }, reasons: { [reason]: 1 } }))).toBe(0),
+  )
 
   it('is 3 where it was stopped, though every URL that was taken is at its end: links may be left', () => {
     expect(runExitCode(report({ interrupted: true }))).toBe(3)
@@ -35,6 +39,7 @@ describe('the exit code of a run', () => {
   it.each<[string, Partial<RunReport['audit']>]>([
     ['failed', { outcomes: { FETCHED: 2, FAILED: 1 } }],
     ['came too late', { outcomes: { FETCHED: 2, EXPIRED: 1 } }],
+    ['was refused since somebody stopped the crawl', { outcomes: { FETCHED: 2, REFUSED: 1 }, reasons: { 'crawl-stopped': 1 } }],
     ['was refused', { outcomes: { FETCHED: 2, REFUSED: 1 }, reasons: { 'robots-disallowed': 1 } }],
     // A broker or a state store that lost data, tasks that came after the end, a drain that was cut short.
     ['is not at its end, though the run waited for nothing', { outcomes: { FETCHED: 2 }, inFlight: 1 }],
