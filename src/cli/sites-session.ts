@@ -90,7 +90,7 @@ export function byHoursText(changes: readonly PaceChange[]): string | undefined 
 
 export async function show(context: CommandContext, name: string): Promise<void> {
   const domain = siteDomain(name)
-  noteBeyond(context, name, domain)
+  noteCovered(context, name, domain)
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace sites show', async (runtime) => {
     const report = await reportOf(runtime, domain, name)
@@ -108,21 +108,20 @@ async function change(
 ): Promise<void> {
   // What an earlier version has paused by a `*` can still be resumed.
   const domain = verb === 'resume' ? siteDomain(name) : existingDomain(name)
-  noteBeyond(context, name, domain)
+  noteCovered(context, name, domain)
   const { config } = context.loadConfig()
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
     await requireOrMakeTopics(runtime)
     await apply(runtime, domain)
     const report = await reportOf(runtime, domain, name)
-    if (coversItselfAlone(domain))
-      context.note(`${domain} is a public suffix: domains below it are sites of their own, which this does not cover`)
     if (context.globals.json) await context.out(toJson(report))
     else await context.out(said(report, runtime.clock.now()))
   })
 }
 
-/** Whoever gives the URL of a page may mean that page alone. */
-function noteBeyond(context: CommandContext, name: string, domain: string): void {
+/** Whoever gives the URL of a page may mean that page alone, and whoever gives a suffix all domains below it. */
+function noteCovered(context: CommandContext, name: string, domain: string): void {
+  if (coversItselfAlone(domain)) context.note(`domains below ${domain} are sites of their own, which this does not cover`)
   const beyond = beyondSite(name)
   if (beyond === undefined) return
   const shown = beyond.length <= BEYOND_SHOWN ? beyond : `${beyond.slice(0, BEYOND_SHOWN)}…`

@@ -1,4 +1,4 @@
-import { getDomain, parse } from 'tldts'
+import { getDomain } from 'tldts'
 
 /**
  * The partition key of a URL: its registrable domain by the Public Suffix List, private suffixes included (`a.github.io` is a site of
@@ -21,10 +21,13 @@ export function isOfDomain(url: string, domain: string): boolean {
   return own !== undefined && (own === domain || new URL(url).hostname === domain)
 }
 
-/** Is the host an entry of the Public Suffix List (`co.uk`, `github.io`): are the domains below it sites of their own. */
-export function isPublicSuffix(host: string): boolean {
-  const { publicSuffix, isIcann, isPrivate } = parse(host, { allowPrivateDomains: true, extractHostname: false, validateHostname: false })
-  return publicSuffix === host && (isIcann === true || isPrivate === true)
+/**
+ * Are the domains below the host sites of their own: it is an entry of the Public Suffix List (`co.uk`, `github.io`), or a single label,
+ * which the list takes for one (`lan`). Shape: false for an address, and for localhost, which is a host to all.
+ */
+export function isSuffix(host: string): boolean {
+  if (host === 'localhost' || !URL.canParse(`http://a.${host}/`)) return false
+  return registrableDomainOfHost(`a.${host}`) === `a.${host}`
 }
 
 /** Shape: hostname as the WHATWG parser gives it. */

@@ -182,12 +182,14 @@ describe.each(['lmdb', 'redis'] as const)('millrace sites, with the state in %s'
   // What follows is the same whatever the store.
   if (store === 'redis') return
 
-  it('says that a pause of a public suffix is none of the domains below it', async () => {
-    const suffix = await deployment.run(['sites', 'pause', 'co.uk'])
-    expect(suffix.stderr).toContain('co.uk is a public suffix: domains below it are sites of their own, which this does not cover')
-    const domain = await deployment.run(['sites', 'resume', 'example.co.uk'])
-    expect(domain.stderr).not.toContain('public suffix')
-    await deployment.run(['sites', 'resume', 'co.uk'])
+  it.each(['co.uk', 'lan'])('says that what holds for the suffix %s holds for none of the domains below it', async (suffix) => {
+    const note = `domains below ${suffix} are sites of their own, which this does not cover`
+    for (const words of [['pause'], ['show'], ['rate', '--concurrency', '1'], ['rate', '--reset'], ['resume']]) {
+      const [verb = '', ...flags] = words
+      expect((await deployment.run(['sites', verb, suffix, ...flags])).stderr).toContain(note)
+    }
+    const domain = await deployment.run(['sites', 'show', `example.${suffix}`])
+    expect(domain.stderr).not.toContain('sites of their own')
   })
 
   it.each([

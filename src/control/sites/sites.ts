@@ -7,7 +7,7 @@ import { effectiveCrawlDelay, spacingOf } from '../../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type Policy, type SitePolicy } from '../../politeness/policy.ts'
 import { parseRobots, robotsCrawlDelayMs } from '../../politeness/robots.ts'
 import type { KnownHealth, LimiterState } from '../../state/state-store.ts'
-import { isPublicSuffix } from '../../url/registrable-domain.ts'
+import { isSuffix } from '../../url/registrable-domain.ts'
 import { announce } from '../runtime/announce.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { overrideOf, overridePayload, paceRules } from './site-rules.ts'
@@ -84,7 +84,7 @@ export function siteSpacingMs(
 
 /** Is what is said of the name no matter of the names below it, against what holds for a domain. */
 export function coversItselfAlone(domain: string): boolean {
-  return isPublicSuffix(domain)
+  return isSuffix(domain)
 }
 
 export type OverrideChange = { readonly [Name in keyof SiteOverride]: SiteOverride[Name] | undefined }

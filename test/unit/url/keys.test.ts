@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { canonicalUrl } from '../../../src/url/canonical-url.ts'
 import { murmur2, partitionFor } from '../../../src/url/partition.ts'
 import { politenessKey } from '../../../src/url/politeness-key.ts'
-import { bareHost, domainOfUrl, isOfDomain, isPublicSuffix, registrableDomain } from '../../../src/url/registrable-domain.ts'
+import { bareHost, domainOfUrl, isOfDomain, isSuffix, registrableDomain } from '../../../src/url/registrable-domain.ts'
 import { growth } from '../../support/growth.ts'
 
 const vectors = JSON.parse(readFileSync(new URL('../../../schemas/vectors.json', import.meta.url), 'utf8'))
@@ -70,10 +70,15 @@ describe('keys of a site', () => {
     ['github.io', true],
     ['example.com', false],
     ['localhost', false],
-    ['intranet', false],
+    ['lan', true],
+    ['xn--p1ai', true],
+    ['ck', true],
+    ['www.ck', false],
+    ['shop.example.com', false],
     ['127.0.0.1', false],
-  ])('%s is a public suffix: %s', (host, expected) => {
-    expect(isPublicSuffix(host)).toBe(expected)
+    ['[::1]', false],
+  ])('%s has sites of their own below it: %s', (host, expected) => {
+    expect(isSuffix(host)).toBe(expected)
   })
 
   it('is the host, or the registrable domain where a policy says so', () => {
