@@ -22,8 +22,12 @@ export function decodeTask(codec: MessageCodec, value: Buffer | null): UrlTask {
 
 /** Methods that are no request for a page of an origin. */
 const REFUSED_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK'])
-/** Headers that belong to the connection or to the pace: a task that set them would break the one or get around the other. */
+/**
+ * Headers that belong to the connection or to the pace: a task that set them would break the one or get around the other. The codings are
+ * those that we undo, whatever the task would say.
+ */
 const REFUSED_HEADERS: ReadonlySet<string> = new Set([
+  'accept-encoding',
   'connection',
   'content-length',
   'expect',

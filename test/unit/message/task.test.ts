@@ -137,6 +137,7 @@ describe('a task', () => {
     [{ method: 'GET /x HTTP/1.1\r\n' }, 'field method'],
     [{ headers: { 'a b': '1' } }, 'field headers.a b is no name of a header'],
     [{ headers: { 'x-a': '1\r\nhost: evil' } }, 'field headers.x-a has characters that no header may hold'],
+    [{ headers: { 'Accept-Encoding': 'identity' } }, "field headers.Accept-Encoding is a header that is not the task's to set"],
     [{ headers: { Host: 'evil.test' } }, "field headers.Host is a header that is not the task's to set"],
     [{ attempt: 0 }, 'field attempt is 0; expected 1 or more'],
     [{ depth: -1 }, 'field depth is -1; expected 0 or more'],
