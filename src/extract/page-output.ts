@@ -77,8 +77,8 @@ export class PageOutputs {
   }
 
   /** A message of html that can't be worked for any extractor, as one dead letter. */
-  broken(message: KafkaMessage, failure: ExtractFailure, at: number): PageOutput {
-    return { ...this.#buried(message, contextOf(failure, { extractedAt: at, replayId: null })), totals: new Map() }
+  broken(message: KafkaMessage, failure: ExtractFailure, by: WrittenBy): PageOutput {
+    return { ...this.#buried(message, contextOf(failure, by)), totals: new Map() }
   }
 
   /** A page that a replay can't read, as a dead letter of the version that it runs. */

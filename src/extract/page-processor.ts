@@ -6,7 +6,7 @@ import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { deadLetterEvent } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
-import { isPutBack, pagePlaces, pageSource } from '../message/put-back.ts'
+import { isPutBack, pagePlaces, pageSource, putBackOfReplay } from '../message/put-back.ts'
 import { inFilter, isInRange, type ReplayRequest } from '../message/replay-request.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
@@ -47,13 +47,15 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     const { replayId } = work
     const request = options.shadow ?? (replayId === undefined ? undefined : options.replayRequest(replayId))
     const isReplay = request !== undefined || replayId !== undefined
-    // The group of a shadow replay has no other work: its own totals count it.
-    const counts = isReplay && options.shadow === undefined ? 'replayed' : isPutBack(message.headers) && !isReplay ? 'no-page' : 'page'
+    const ofReplay = isReplay ? undefined : putBackOfReplay(message.headers)
+    const counts = ofReplay === undefined ? countsOf(message, isReplay) : 'put-back-of-replay'
     const nothing: ProcessedPage = { offset: message.offset, messages: [], totals: NOTHING, counts }
     if (await isReadElsewhere(message, work, request)) return { ...nothing, counts: 'no-page' }
     const page = await decodePage(message)
     if (isFailure(page)) {
-      const unread = isReplay ? unreadByReplay(message, page, request) : output.broken(message, page, clock.now())
+      const unread = isReplay
+        ? unreadByReplay(message, page, request)
+        : output.broken(message, page, { extractedAt: clock.now(), replayId: ofReplay ?? null })
       return unread === undefined ? nothing : processed(message, unread, counts)
     }
     const names = namesFor(message, page, request, isReplay)
@@ -67,7 +69,14 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     const by = { extractedAt: clock.now(), replayId: request?.replayId ?? null }
     const results = await extraction.extract({ page, source: pageSource(message), extractors: names, ...by })
     observer.emit('PageExtracted', { seconds: (clock.mono() - startedMono) / 1000 })
-    return processed(message, output.of({ message, page, by }, results), counts)
+    // What fails once more is a dead letter of the replay still, or it would be counted where the first was not.
+    return processed(message, output.of({ message, page, by: { ...by, replayId: by.replayId ?? ofReplay ?? null } }, results), counts)
+  }
+
+  function countsOf({ headers }: KafkaMessage, isReplay: boolean): ProcessedPage['counts'] {
+    // The group of a shadow replay has no other work: its own totals count it.
+    if (isReplay) return options.shadow === undefined ? 'replayed' : 'page'
+    return isPutBack(headers) ? 'no-page' : 'page'
   }
 
   function processed(message: KafkaMessage, { messages, deadLetters, totals }: PageOutput, counts: ProcessedPage['counts']): ProcessedPage {

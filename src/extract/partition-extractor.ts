@@ -390,6 +390,7 @@ function countPage(metadata: OffsetMetadata, page: ProcessedPage): OffsetMetadat
     const totals = [...page.totals.values()].reduce(addTotals, metadata.replay.totals)
     return { ...metadata, replay: { ...metadata.replay, totals } }
   }
+  if (page.counts === 'put-back-of-replay') return metadata
   const isPage = page.counts === 'page'
   if (isPage && page.totals.size === 0) return { ...metadata, totals: { ...metadata.totals, noMatch: metadata.totals.noMatch + 1 } }
   const extractors = { ...metadata.totals.extractors }

@@ -12,9 +12,10 @@ export interface ProcessedPage {
   /**
    * - page: for the partition's own totals
    * - replayed: for the replay, and not for those
+   * - put-back-of-replay: for neither: a dead letter of a replay was put back, which those do not count either
    * - no-page: it was put back and counted before, or is no page of an extractor's: of the totals only what was written for it
    */
-  readonly counts: 'page' | 'replayed' | 'no-page'
+  readonly counts: 'page' | 'replayed' | 'put-back-of-replay' | 'no-page'
 }
 
 /** What one partition asks of the worker that owns it. */

@@ -26,7 +26,7 @@ export const HEADER = {
   stage: 'millrace-stage',
   /** `NAME:VERSION` of the extractor that a dead letter of extract is about. */
   extractor: 'millrace-extractor',
-  /** Id of the replay that wrote a dead letter of extract; a page that failed while it was live has none. */
+  /** Id of the replay that wrote a dead letter of extract, and on the page that is put back of it; one that failed live has none. */
   replay: 'millrace-replay',
   /** What of the original does not stand in the dead letter whole: `value`, `key`, `headers`, comma-separated. */
   truncated: 'millrace-truncated',

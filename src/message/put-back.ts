@@ -22,6 +22,11 @@ export function isPutBack(headers: Headers): boolean {
   return headerValue(headers, HEADER.requeued) !== undefined && headerValue(headers, HEADER.only) !== undefined
 }
 
+/** The replay whose dead letter a page that was put back had been. */
+export function putBackOfReplay(headers: Headers): string | undefined {
+  return isPutBack(headers) ? headerValue(headers, HEADER.replay) : undefined
+}
+
 /** Where the page of a message lies that fetch wrote: of any other than a copy its own place. */
 export function pageSource({ topic, partition, offset, headers }: Located): MessagePlace {
   const origin = originOnHtml(topic, headers)

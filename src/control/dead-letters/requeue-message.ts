@@ -150,7 +150,7 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
     if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
     throw error
   }
-  const { stage, extractor, original, copy } = listed.info
+  const { stage, extractor, original, copy, replay } = listed.info
   const only = stage === 'frontier' ? ONLY_STAGE.frontier : (extractor?.split(':')[0] ?? ONLY_STAGE.extract)
   // Extraction goes on in a crawl that is stopped.
   const stopped = only === ONLY_STAGE.frontier ? ofStopped(page, parts) : undefined
@@ -172,6 +172,7 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
         ...(isOwn ? {} : copyHeaders(original, copy)),
         [HEADER.only]: only,
         [HEADER.requeued]: placeInTopic(message),
+        ...(replay === undefined ? {} : { [HEADER.replay]: replay }),
       },
       // Not that of the page: html may be about to drop what was fetched then.
       timestamp: now,

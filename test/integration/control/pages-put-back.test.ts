@@ -103,6 +103,19 @@ describe('pages that are put back', () => {
     })
   })
 
+  it('count for live work no more than the replay did whose dead letters they were, round for round', async () => {
+    await deployment.read(async (runtime) => {
+      await resolveDeadLetters(runtime, { action: 'dropped', filter: {}, execute: true })
+      expect(await inPlace(runtime, 'failing', BOOK_1)).toMatchObject({ pages: PAGES, deadLetters: BAD })
+      for (const _round of [1, 2]) {
+        await putBack(runtime)
+        expect(await letters(runtime)).toBe(BAD)
+      }
+      const totals = { pages: PAGES, records: GOOD, none: 0, deadLetters: BAD }
+      expect((await audit(runtime)).extract).toMatchObject([{ noMatch: 0, extractors: [{ extractor: 'book', totals }] }])
+    })
+  })
+
   it('give the records that a replay gives of the page itself', async () => {
     await deployment.read(async (runtime) => {
       await promote(runtime, { loaded: [book(BOOK_1), book(LENIENT)], name: 'book', version: 2, force: 'a test', signal: never })

@@ -84,6 +84,23 @@ describe('a page that was put back', () => {
     expect((await worked({ ...copyAt(1, 30n), headers })).jobs).toMatchObject([{ source: { partition: 1, offset: 30n } }])
   })
 
+  it('counts for neither where it was a dead letter of a replay, of which it is one once more if it fails again', async () => {
+    const copy = copyAt(1, 30n)
+    for (const message of [
+      { ...copy, headers: { ...copy.headers, [HEADER.replay]: Buffer.from('r') } },
+      { ...copy, headers: { ...copy.headers, [HEADER.replay]: Buffer.from('r') }, value: Buffer.from('broken') },
+    ]) {
+      const { processed } = await worked(message)
+      expect(processed?.counts).toBe('put-back-of-replay')
+      expect(readDeadLetter(processed?.messages[0]?.headers ?? {})).toMatchObject({ replay: 'r' })
+    }
+    const { processed } = await worked(
+      { ...copy, headers: { ...copy.headers, [HEADER.replay]: Buffer.from('r') } },
+      { request: replay([[1, 6, 40]]) },
+    )
+    expect(processed?.counts).toBe('replayed')
+  })
+
   it('is passed over by a replay that reads the page, or the copy before it, whatever partition these are in', async () => {
     expect(await worked(copyAt(1, 30n), { request: replay([[1, 5, 40]]) })).toMatchObject(passedOver)
     expect(
