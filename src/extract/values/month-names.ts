@@ -6,12 +6,12 @@ export interface MonthNames {
   numberOf(name: string): number
 }
 
-const ENGLISH = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+const ENGLISH = 'january february march april may june july august september october november december'.split(' ')
 
-/** By their first letters, which many languages have in common; November in Finnish begins as March does elsewhere. */
+/** Whole names and their usual abbreviations alone: `Marketing` and `mars` are no March, though they begin as it does. */
 export const MONTHS_IN_ENGLISH: MonthNames = {
-  expression: `(?!marras)(${ENGLISH.join('|')})[a-z]*\\.?`,
-  numberOf: (name) => ENGLISH.indexOf(name.slice(0, 3)) + 1,
+  expression: `(${[...ENGLISH, 'febr', 'sept', ...ENGLISH.map((name) => name.slice(0, 3))].join('|')})\\.?`,
+  numberOf: (name) => ENGLISH.findIndex((month) => month.startsWith(name.slice(0, 3))) + 1,
 }
 
 /** Names to look for in turn: those of the language, then the English ones. Errors: RangeError for no language tag. */
@@ -19,7 +19,7 @@ export function monthLanguages(locale: string | undefined): readonly MonthNames[
   return locale === undefined ? [MONTHS_IN_ENGLISH] : [monthNames(locale), MONTHS_IN_ENGLISH]
 }
 
-/** Long and short names, alone and within a date, which are other forms in many languages. */
+/** Long and short names, alone and within a date, which are other forms in many languages; Latin ones without accents as well (`FEVRIER`). */
 function monthNames(locale: string): MonthNames {
   const numbers = new Map<string, number>()
   for (let month = 1; month <= 12; month += 1) {
@@ -35,6 +35,7 @@ function monthNames(locale: string): MonthNames {
       }
     }
   }
+  for (const [name, month] of [...numbers]) if (!numbers.has(withoutAccents(name))) numbers.set(withoutAccents(name), month)
   const names = [...numbers.keys()].toSorted((a, b) => b.length - a.length)
   return {
     expression: names.length === 0 ? MONTHS_IN_ENGLISH.expression : `(${names.map(escaped).join('|')})\\.?`,
@@ -44,6 +45,14 @@ function monthNames(locale: string): MonthNames {
 
 function bare(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
+}
+
+/** In other scripts a mark may part two names. */
+function withoutAccents(name: string): string {
+  return name
+    .normalize('NFD')
+    .replace(/(?<=\p{Script=Latin})\p{M}+/gu, '')
+    .normalize('NFC')
 }
 
 function escaped(name: string): string {

@@ -42,11 +42,14 @@ export function timeForms(locale: string | undefined): readonly TimePattern[] {
   return [ISO, COMPACT, ...monthLanguages(locale).flatMap(namedForms)]
 }
 
+/** They have the number behind them as their own: `Vol. 3 June 2008` names no day. */
+const NUMBERED = '(?:no|nr|num|number|nummer|numéro|número|vol|volume|band|issue|heft|ausgabe|part|chapter|page)(?!\\p{L})'
+
 function namedForms(months: MonthNames): readonly TimePattern[] {
   const name = months.expression
   return [
     compileParts(
-      `(?:[\\p{L}]{2,14}\\.?,?\\s+)?(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s+(?:de\\s+)?${name},?\\s+(?:de\\s+)?(\\d{4})(?:,?\\s+(\\d{2}):(\\d{2})(?::(\\d{2}))?\\s*${ZONE}?)?`,
+      `(?:(?!${NUMBERED})[\\p{L}]{2,14}\\.?,?\\s+)?(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s+(?:de\\s+)?${name},?\\s+(?:de\\s+)?(\\d{4})(?:,?\\s+(\\d{2}):(\\d{2})(?::(\\d{2}))?\\s*${ZONE}?)?`,
       ['day', 'monthName', 'year', 'hour', 'minute', 'second', 'zone'],
       months,
     ),

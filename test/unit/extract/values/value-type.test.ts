@@ -769,13 +769,50 @@ describe('a time in a zone or a language', () => {
     ['ru', '3 марта 2024', '2024-03-03'],
     ['fr', '3 August 2024', '2024-08-03'],
     ['fi', '5. marraskuuta 2023', '2023-11-05'],
+    ['fr', '10 mars 2024', '2024-03-10'],
+    ['fr', '3 DECEMBRE 2023', '2023-12-03'],
+    ['fr', '3 fevr. 2024', '2024-02-03'],
+    ['de', '5. Febr. 2024', '2024-02-05'],
+    ['th', '15 มี.ค. 2567', '2024-03-15'],
+    ['th', '15 ม.ค. 2567', '2024-01-15'],
   ])('knows the months of %s: %s', (locale, text, expected) => {
     expect(value({ kind: 'date', locale }, text)).toBe(expected)
   })
 
-  it('takes no month of another language for an English one', () => {
-    expect(value({ kind: 'date' }, '5. marraskuuta 2023')).toMatch(/no date/)
-    expect(value({ kind: 'date' }, '5 mars 2023')).toBe('2023-03-05')
+  it.each([
+    ...['5 Marketing 2020', '10 Mayors 2024', '12 Decks 2021', '3 Junes 2020', '5 mars 2023', '10 marzo 2024', '10 octobre 2024'],
+    ...['10 junio 2024', '5. marraskuuta 2023', 'Junction 5, 2020', 'Mark 4, 2019', 'Decor 10, 2021', 'Augusta 7, 2011'],
+  ])('takes no word that begins like an English month for it: %s', (text) => {
+    for (const kind of ['date', 'timestamp'] as const) {
+      expect(value({ kind }, text)).toMatch(/is no \w+ in a form that has one meaning/)
+      expect(value({ kind, locale: 'de' }, text)).toMatch(/is no \w+ in a form that has one meaning/)
+    }
+    const format = /^\d/.test(text) ? 'D MMM YYYY' : 'MMM D, YYYY'
+    expect(value({ kind: 'date', format }, text)).toMatch(/is no date/)
+  })
+
+  it.each([
+    ['fr', '10 marseille 2024'],
+    ['fr', '10 maison 2024'],
+    ['de', '10 Maier 2024'],
+    ['es', '3 de mayores de 2024'],
+    ['sv', '10 majoren 2024'],
+  ])('takes no word that begins like a month of %s for it: %s', (locale, text) => {
+    expect(value({ kind: 'date', locale }, text)).toMatch(/no date/)
+  })
+
+  it.each(['Vol. 3 June 2008', 'Issue 3 June 2008', 'No. 3 June 2008', 'Chapter 3 June 2008', 'Heft 3 June 2008'])(
+    'does not take the number of something else for a day: %s',
+    (text) => {
+      expect(value({ kind: 'date' }, text)).toMatch(/no date/)
+    },
+  )
+
+  it.each([
+    ...['3 Sept 2024', '3 Sept. 2024', '3 Sep 2024', 'Sept. 3, 2024', 'September 3, 2024', 'Tuesday, 3 September 2024', 'Tue, Sep 3 2024'],
+    ...['Posted September 3, 2024', 'Berlin, 3 September 2024', '3 SEPTEMBER 2024', 'Tues. 3 Sept 2024'],
+  ])('knows English months by name and abbreviation: %s', (text) => {
+    expect(value({ kind: 'date' }, text)).toBe('2024-09-03')
   })
 
   it('has the months of its language in its format', () => {
