@@ -4,7 +4,17 @@
  * 549 €`): these are none, since a wrong price is worse than a missing one.
  */
 import { EAST_ASIAN_UNIT } from './multipliers.ts'
-import { beginsWithCents, closesPrice, endsPrice, isCounted, isNamedBefore, mayOwnDigits, RANGE, startsWithCode } from './price-words.ts'
+import {
+  beginsWithCents,
+  closesPrice,
+  EITHER,
+  endsPrice,
+  isCounted,
+  isNamedBefore,
+  mayOwnDigits,
+  RANGE,
+  startsWithCode,
+} from './price-words.ts'
 
 /** A number without spaces, or with the colon that Swedish writes before the öre. */
 const PART = new RegExp(
@@ -35,12 +45,13 @@ export function priceBefore(before: string, behind: string): string | undefined 
   const last = parts.length - 1
   let [first, end] = [startOfNumber(before, parts, last), last]
   const range = parts[first - 1]
-  if (range !== undefined && RANGE.test(before.slice(range.end, parts[first]?.start))) {
+  const between = before.slice(range?.end, parts[first]?.start)
+  if (range !== undefined && RANGE.test(between)) {
     end = first - 1
     first = startOfNumber(before, parts, end)
     // `iPhone 15 – 999 €` is a name and a price.
     if (isOwnedBefore(before.slice(0, parts[first]?.start))) return undefined
-  }
+  } else if (range !== undefined && EITHER.test(between)) return undefined
   const [from, to] = [parts[first], parts[end]]
   if (from === undefined || to === undefined) return before
   const earlier = before.slice(0, from.start)

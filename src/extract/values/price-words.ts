@@ -70,7 +70,10 @@ const JOINING = setOf('in en em i w v в')
 
 /** From one number to another. */
 const RANGE_WORDS = 'bis|to|till?|tot|à|a|do|до|hasta'
-export const RANGE = new RegExp(`^(?:[.,][-–—]{1,2})?(?:\\s*[-–—−‑~〜～]\\s*|\\s+(?:${RANGE_WORDS})\\s+)$`, 'iu')
+export const RANGE = new RegExp(`^(?:[.,][-–—]{1,2})?(?:\\s*(?:[-–—−‑~〜～…]|\\.{2,3})\\s*|\\s+(?:${RANGE_WORDS})\\s+)$`, 'iu')
+/** One number or another: `between 5 and 10 €`, `5/10 €`. */
+const EITHER_WORDS = 'and|or|und|oder|et|ou|y|o|e|og|och|eller|en|of|ja|tai|nebo|i|lub|și|sau|és|vagy|и|или|і|або'
+export const EITHER = new RegExp(`^(?:\\s*[/&]\\s*|\\s+(?:${EITHER_WORDS})\\s+)$`, 'iu')
 
 /** What stands behind a price, so that two digits before it may be its cents. */
 const CLOSING_WORDS = 'TTC|HT|inkl?|incl?|exkl?|excl?|zzgl|VAT|MwSt|moms|netto|brutto|each|only|per|par|pro|pm|m\\.?n'

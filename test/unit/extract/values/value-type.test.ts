@@ -92,6 +92,13 @@ describe('a decimal', () => {
     if (text.includes(',') === false) expect(convert({ kind: 'double' }, text)).toBe(text.includes('KWD') ? 1.25 : Number(amount))
   })
 
+  it.each([
+    ...['5–10 €', '5 - 10 €', 'from 5 to 10 €', '5…10 €', '5..10 €', '5 ... 10 €', '€5–10', '$5-$10', '5 € - 10 €', '5 € or 10 €'],
+    ...['UVP 5 € jetzt 4,99 €', 'statt 5,00 € 3,50 €'],
+  ])('is the first price of a range, and of several that are written alike: %s', (text) => {
+    expect(decimal(text)).toBe('5.00')
+  })
+
   it.each(['PlayStation 5 549 €', '5 € 49', '12 €99', '99¢', 'PHP 8 Book 29,99 €', '- 5 €', '$1.5m USD'])(
     'is none where a money is none: %s',
     (text) => {
@@ -493,7 +500,10 @@ describe('a money', () => {
       'iPhone 15 EUR 1 299,00 inkl. MwSt.',
       '12:30:45 €',
       'EUR 12:5',
+      '5/10 €',
+      '5 & 10 €',
     ],
+    ...['between 5 and 10 €', 'zwischen 5 und 10 €', 'entre 5 et 10 €', '5 or 10 €', '5 oder 10 €', 'PlayStation 4 and 5 299 €'],
     // Two digits apart may be the cents.
     ...[
       '5 € 49',
