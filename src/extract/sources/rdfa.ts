@@ -86,8 +86,12 @@ function thingAround({ parent }: Element): Element | undefined {
   return undefined
 }
 
-function urlOf({ attribs }: Element): string | undefined {
-  return attribs.resource ?? attribs.href ?? attribs.src
+/**
+ * Beside a relation it is that of another property, and the own one is the text: `<a rel="v:url" property="v:title">`. Words of HTML
+ * (`nofollow`) are no relations. Source: RDFa Core 1.1, 7.5, step 11; HTML+RDFa 1.1, 3.1.
+ */
+function urlOf({ attribs: { rel = '', rev = '', resource, href, src } }: Element): string | undefined {
+  return `${rel} ${rev}`.includes(':') ? undefined : (resource ?? href ?? src)
 }
 
 /** Words without their vocabulary. */

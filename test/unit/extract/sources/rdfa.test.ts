@@ -19,6 +19,18 @@ describe('RDFa Lite', () => {
     expect(fieldFrom('{ rdfa: Organization.legalName }', html)).toBe('Shop')
   })
 
+  it('has the text of an element whose URL is that of a relation, which words of HTML are not', () => {
+    const crumb = (attributes: string) => `<p typeof="v:Breadcrumb"><a href="/tech-sci" ${attributes} property="v:title">Tech / Sci</a></p>`
+    const title = (attributes: string) => fieldFrom('{ rdfa: Breadcrumb.title, type: list }', crumb(attributes))
+    expect(title('rel="v:url"')).toEqual(['Tech / Sci'])
+    expect(title('rev="v:child"')).toEqual(['Tech / Sci'])
+    expect(title('rel="nofollow v:url" resource="/x" src="/y"')).toEqual(['Tech / Sci'])
+    expect(title('rel="v:url" content="C"')).toEqual(['C'])
+    expect(title('rel="v:url" datetime="2024"')).toEqual(['2024'])
+    expect(title('rel="nofollow"')).toEqual(['/tech-sci'])
+    expect(title('rel=""')).toEqual(['/tech-sci'])
+  })
+
   it('reads what people see as a selector does', () => {
     const lamp = (inner: string) => `<div typeof=Product>${inner}</div>`
     expect(fieldFrom('{ rdfa: Product.price, type: money, currency: EUR }', lamp('<b property=price>12<sup>99</sup></b>'))).toEqual({
