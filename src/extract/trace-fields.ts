@@ -21,7 +21,7 @@ export interface SourceReport {
   readonly source: string
   /** Nodes that it matches. */
   readonly matched: number
-  /** Place of the first one in the page, from 1: of JSON-LD that of its script; undefined for microdata, RDFa and the article. */
+  /** Place of the first one in the page, from 1: of JSON-LD that of its script; undefined for the article. */
   readonly line: number | undefined
   readonly column: number | undefined
   /** A selector that leads to it: `#main > ul > li:nth-of-type(2)`. */

@@ -1,6 +1,6 @@
 import type { Document, Element } from 'domhandler'
 import type { PageView } from '../page-view.ts'
-import type { JsonGraph } from '../sources/json-node.ts'
+import { elementOf, type JsonGraph } from '../sources/json-node.ts'
 import { innerHtml } from '../sources/node-html.ts'
 import { nodeText, rawText } from '../sources/node-text.ts'
 import { tableRows } from '../sources/table.ts'
@@ -53,12 +53,14 @@ function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isLis
     case 'jsonld':
       return placed(
         structuredSource<ParsedTree>(source, kind, isList, { graph: ({ page, element }) => page.jsonLdIn(element), text: undefined }),
-        (page, node) => page.jsonLdScript(node),
+        (page, { top }) => (top === undefined ? undefined : page.jsonLdScript(top)),
       )
     case 'microdata':
     case 'rdfa': {
       const graph = source.kind === 'microdata' ? microdataIn : rdfaIn
-      return placed(structuredSource<ParsedTree>(source, kind, isList, { graph, text: textReader(source, kind) }), () => undefined)
+      return placed(structuredSource<ParsedTree>(source, kind, isList, { graph, text: textReader(source, kind) }), (_, { value }) =>
+        elementOf(value),
+      )
     }
   }
 }

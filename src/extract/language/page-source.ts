@@ -22,7 +22,7 @@ import type { FieldScope, PageTree, SourceReader } from './field-scope.ts'
 /** Sources that read what a page says as a whole, and no element of it: the same for every tree. */
 
 /** What there is for people: how many values, why one that is there gives nothing, and what the first one stands in. */
-export interface WholePageSource<T extends PageTree, P = MetaEntry | JsonNode> extends SourceReader<T> {
+export interface WholePageSource<T extends PageTree, P = MetaEntry | StructuredOrigin> extends SourceReader<T> {
   trace(scope: FieldScope<T>): { readonly matched: number; readonly place: P | undefined; readonly reason: string | undefined }
 }
 
@@ -49,6 +49,12 @@ const OF_NAME = { takenOf: nameOf, needs: 'name' }
 const OF_URL = { takenOf: urlOf, needs: 'url' }
 const OF_MONEY = { takenOf: moneyOf, needs: 'price' }
 
+/** The first value that is found, and the outermost node that it comes from. */
+export interface StructuredOrigin {
+  readonly value: JsonValue
+  readonly top: JsonNode | undefined
+}
+
 /** Structured data where a field stands, and how a text of its elements is read; undefined where it has none. */
 export interface StructuredPlace<T extends PageTree> {
   graph(scope: FieldScope<T>): JsonGraph
@@ -60,7 +66,7 @@ export function structuredSource<T extends PageTree>(
   kind: ScalarKind | 'record',
   isList: boolean,
   { graph, text }: StructuredPlace<T>,
-): WholePageSource<T, JsonNode> {
+): WholePageSource<T, StructuredOrigin> {
   const absolute = parseJsonPath(source.path, { relative: false })
   const relative = parseJsonPath(source.path, { relative: true })
   const { takenOf, needs } = kind === 'money' ? OF_MONEY : kind === 'url' ? OF_URL : OF_NAME
@@ -97,8 +103,9 @@ export function structuredSource<T extends PageTree>(
       const usable = found.some((value) => takenOf(value) !== undefined)
       const reason = found.length > 0 && !usable ? `it is a node without a ${needs}; go on to one of its properties` : undefined
       const path = pathIn(scope)
-      const place = path === undefined ? undefined : graph(scope).origin(path, { within: scope.node, single: !isList })
-      return { matched: found.length, place, reason }
+      const [value] = found
+      const top = path === undefined ? undefined : graph(scope).origin(path, { within: scope.node, single: !isList })
+      return { matched: found.length, place: value === undefined ? undefined : { value, top }, reason }
     },
   }
 }

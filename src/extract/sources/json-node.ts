@@ -5,7 +5,7 @@ import type { RawScalar } from '../values/raw-value.ts'
  * Structured data of a page (JSON-LD and microdata) as one kind of tree: objects with properties, as JSON has them. What a page
  * says is only ever read by own property, never merged into anything.
  */
-export type JsonValue = string | number | boolean | null | ElementText | readonly JsonValue[] | JsonNode
+export type JsonValue = string | number | boolean | null | ElementText | ElementAttribute | readonly JsonValue[] | JsonNode
 export type JsonNode = { readonly [property: string]: JsonValue }
 
 /**
@@ -18,6 +18,31 @@ export class ElementText {
   constructor(element: Element) {
     this.element = element
   }
+}
+
+/** What a program wrote in an attribute of an element. */
+export class ElementAttribute {
+  readonly element: Element
+  readonly value: string
+
+  constructor(element: Element, value: string) {
+    this.element = element
+    this.value = value
+  }
+}
+
+/** Where each node of microdata and RDFa begins: their properties are those of the page, and leave no room for it. */
+const beginnings = new WeakMap<JsonNode, Element>()
+
+export function beginsAt(node: JsonNode, element: Element): JsonNode {
+  beginnings.set(node, element)
+  return node
+}
+
+/** The element that says a value; undefined for what is said in no element of its own, as in JSON-LD. */
+export function elementOf(value: JsonValue | undefined): Element | undefined {
+  if (isLeafOfElement(value)) return value.element
+  return isNode(value) ? beginnings.get(value) : undefined
 }
 
 /** `Product.offers[0].price`: a type to find, then properties to follow. */
@@ -240,12 +265,17 @@ function firstOf(node: JsonNode, name: string): JsonValue | undefined {
 
 /** JSON can say a number beyond all numbers (1e400): it is none. */
 function leafOf(value: JsonValue | undefined): JsonLeaf | undefined {
+  if (value instanceof ElementAttribute) return value.value
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
   return typeof value === 'string' || typeof value === 'boolean' || value instanceof ElementText ? value : undefined
 }
 
 export function isNode(value: JsonValue | undefined): value is JsonNode {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ElementText)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isLeafOfElement(value)
+}
+
+function isLeafOfElement(value: unknown): value is ElementText | ElementAttribute {
+  return value instanceof ElementText || value instanceof ElementAttribute
 }
 
 function idOf(node: JsonNode): string | undefined {

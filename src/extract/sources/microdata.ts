@@ -1,5 +1,5 @@
 import type { AnyNode, Document, Element } from 'domhandler'
-import { ElementText, isNode, type JsonNode, type JsonValue } from './json-node.ts'
+import { beginsAt, ElementAttribute, ElementText, isNode, type JsonNode, type JsonValue } from './json-node.ts'
 
 const URL_ATTRIBUTES: Readonly<Record<string, string>> = {
   a: 'href',
@@ -107,7 +107,7 @@ function readItem(item: Element, reading: Reading, open: readonly Element[], wit
   }
   const types = (item.attribs.itemtype ?? '').split(/\s+/).filter((type) => type !== '')
   const entries: [string, JsonValue][] = [...properties].map(([name, values]) => [name, values])
-  return Object.fromEntries(types.length === 0 ? entries : [['@type', types], ...entries])
+  return beginsAt(Object.fromEntries(types.length === 0 ? entries : [['@type', types], ...entries]), item)
 }
 
 function propertyValue(element: Element, reading: Reading, open: readonly Element[]): JsonValue {
@@ -116,11 +116,9 @@ function propertyValue(element: Element, reading: Reading, open: readonly Elemen
     return open.includes(element) || open.length >= MAX_DEPTH ? null : readItem(element, reading, open)
   }
   const attribute = VALUE_ATTRIBUTES[element.name] ?? URL_ATTRIBUTES[element.name]
-  const value = attribute === undefined ? undefined : element.attribs[attribute]
-  if (value !== undefined) return value
-  // What sites write on any element, whatever the standard says of its text.
-  if (element.attribs.content !== undefined) return element.attribs.content
-  return new ElementText(element)
+  // `content` is what sites write on any element, whatever the standard says of its text.
+  const value = (attribute === undefined ? undefined : element.attribs[attribute]) ?? element.attribs.content
+  return value === undefined ? new ElementText(element) : new ElementAttribute(element, value)
 }
 
 /** Elements in document order, `start` included; those below one for which `visit` gives false are left out. No recursion. */

@@ -1,5 +1,5 @@
 import type { AnyNode, Document, Element } from 'domhandler'
-import { ElementText, type JsonNode, type JsonValue } from './json-node.ts'
+import { beginsAt, ElementAttribute, ElementText, type JsonNode, type JsonValue } from './json-node.ts'
 
 /** What one page may cost: elements visited. */
 const MAX_WORK = 2_000_000
@@ -7,6 +7,8 @@ const MAX_DEPTH = 64
 
 /** A thing that properties are said of, while the page is read. */
 interface Subject {
+  /** The first that speaks of it. */
+  readonly element: Element
   readonly types: string[]
   readonly id: string | undefined
   readonly properties: Map<string, (JsonValue | Subject)[]>
@@ -22,7 +24,7 @@ export function readRdfa(scope: Document | Element): readonly JsonNode[] {
   const subjects: Subject[] = []
   const byId = new Map<string, Subject>()
   const around = 'attribs' in scope && !begins(scope) ? thingAround(scope) : undefined
-  const outer = around === undefined ? undefined : subjectOf(around.attribs.typeof, around.attribs.resource)
+  const outer = around === undefined ? undefined : subjectOf(around)
   const waiting: { readonly node: AnyNode; readonly subject: Subject | undefined }[] = [{ node: scope, subject: outer }]
   let work = 0
   for (let at = waiting.pop(); at !== undefined && work < MAX_WORK; at = waiting.pop()) {
@@ -46,13 +48,14 @@ export function readRdfa(scope: Document | Element): readonly JsonNode[] {
 
   /** What is said of an element, and of whom its children speak. */
   function visit(element: Element, subject: Subject | undefined): Subject | undefined {
-    const { typeof: types, property, resource } = element.attribs
+    const { property, resource } = element.attribs
     const isKnown = resource !== undefined && byId.has(resource)
-    const own = begins(element) ? subjectOf(types, resource) : undefined
+    const own = begins(element) ? subjectOf(element) : undefined
     if (property === undefined || subject === undefined) return own ?? subject
     let value: JsonValue | Subject
     if (own === undefined) {
-      value = element.attribs.content ?? element.attribs.datetime ?? urlOf(element) ?? new ElementText(element)
+      const written = element.attribs.content ?? element.attribs.datetime ?? urlOf(element)
+      value = written === undefined ? new ElementText(element) : new ElementAttribute(element, written)
     } else {
       value = own
       // One that was spoken of before stays a thing of its own, else two that name each other would both be gone.
@@ -66,9 +69,10 @@ export function readRdfa(scope: Document | Element): readonly JsonNode[] {
     return own ?? subject
   }
 
-  function subjectOf(types: string | undefined, id: string | undefined): Subject {
+  function subjectOf(element: Element): Subject {
+    const { typeof: types, resource: id } = element.attribs
     const known = id === undefined ? undefined : byId.get(id)
-    const subject: Subject = known ?? { types: [], id, properties: new Map(), isProperty: false }
+    const subject: Subject = known ?? { element, types: [], id, properties: new Map(), isProperty: false }
     if (known === undefined) subjects.push(subject)
     if (known === undefined && id !== undefined) byId.set(id, subject)
     for (const name of names(types ?? '')) subject.types.push(name)
@@ -116,7 +120,7 @@ function nodeOf(subject: Subject, built: Map<Subject, JsonNode>, open: readonly 
   ])
   const id: [string, JsonValue][] = subject.id === undefined ? [] : [['@id', subject.id]]
   const types: [string, JsonValue][] = subject.types.length === 0 ? [] : [['@type', subject.types]]
-  const node = Object.fromEntries([...types, ...id, ...entries])
+  const node = beginsAt(Object.fromEntries([...types, ...id, ...entries]), subject.element)
   built.set(subject, node)
   return node
 }

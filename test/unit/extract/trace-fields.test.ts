@@ -111,4 +111,41 @@ describe('the trace of a field', () => {
       ['m', null, undefined, undefined, undefined],
     ])
   })
+
+  it('says which element of microdata and RDFa gave a value', () => {
+    const places = (fields: string, html: string): unknown[] =>
+      traces(fields, html).map(({ field, value, sources: [source] }) => [field, value, source?.line, source?.column, source?.path])
+    const microdata = [
+      '<div itemscope itemtype="https://schema.org/Product" itemref=more><b itemprop=name>Lamp</b>',
+      '<p itemprop=offers itemscope itemtype="https://schema.org/Offer"><meta itemprop=price content="9.50"><i itemprop=priceCurrency>EUR</i></p>',
+      '</div><a id=more itemprop=url href="/lamp">x</a>',
+    ].join('\n')
+    const fields = (source: string): string =>
+      `{ n: { ${source}: Product.name }, p: { ${source}: Product.offers.price, type: double }, m: { ${source}: Product.offers, type: money }, u: { ${source}: Product.url, type: url }, o: { ${source}: Product.offers, type: list, fields: { c: { ${source}: priceCurrency } } }, z: { ${source}: Product.none } }`
+    const money = { amount: '9.50', currency: 'EUR' }
+    const url = 'http://a.example.test/lamp'
+    expect(places(fields('microdata'), microdata)).toEqual([
+      ['n', 'Lamp', 1, 67, 'body > div > b'],
+      ['p', 9.5, 2, 66, 'body > div > p > meta'],
+      ['m', money, 2, 1, 'body > div > p'],
+      ['u', url, 3, 7, '#more'],
+      ['o', [{ c: 'EUR' }], 2, 1, 'body > div > p'],
+      ['o[0].c', 'EUR', 2, 102, 'body > div > p > i'],
+      ['z', null, undefined, undefined, undefined],
+    ])
+    const rdfa = [
+      '<div typeof=Product resource="#p"><b property=name>Lamp</b>',
+      '<p property=offers typeof=Offer><meta property=price content="9.50"><i property=priceCurrency>EUR</i></p>',
+      '</div><div resource="#p"><a property=url href="/lamp">x</a></div>',
+    ].join('\n')
+    expect(places(fields('rdfa'), rdfa)).toEqual([
+      ['n', 'Lamp', 1, 35, 'body > div:nth-of-type(1) > b'],
+      ['p', 9.5, 2, 33, 'body > div:nth-of-type(1) > p > meta'],
+      ['m', money, 2, 1, 'body > div:nth-of-type(1) > p'],
+      ['u', url, 3, 26, 'body > div:nth-of-type(2) > a'],
+      ['o', [{ c: 'EUR' }], 2, 1, 'body > div:nth-of-type(1) > p'],
+      ['o[0].c', 'EUR', 2, 69, 'body > div:nth-of-type(1) > p > i'],
+      ['z', null, undefined, undefined, undefined],
+    ])
+  })
 })
