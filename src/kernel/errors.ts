@@ -186,11 +186,12 @@ export function* causesOf(error: unknown): Generator<unknown, void, undefined> {
 
 /** Text of anything that was thrown; never throws itself. */
 export function errorText(error: unknown): string {
-  if (error instanceof Error) return error.message === '' ? error.name : error.message
   try {
-    return String(error)
+    // Who threw it may have put anything in them.
+    const text: unknown = error instanceof Error ? error.message || error.name : error
+    return String(text)
   } catch {
-    // An object without a prototype, or one whose toString throws.
+    // An object without a prototype, one whose toString throws, or a proxy that does.
     return 'something without a text was thrown'
   }
 }

@@ -230,6 +230,8 @@ function expected(wanted: string, value: unknown): Problem {
 /** A value in a message for people: short, and never an error of its own. */
 function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return 'a function'
   if (value === null || typeof value !== 'object') return String(value)
   if (Array.isArray(value)) return `a list of ${value.length}`
   return Buffer.isBuffer(value) ? `a Buffer of ${countText(value.length, 'byte')}` : value instanceof Date ? 'a Date' : 'an object'

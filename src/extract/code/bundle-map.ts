@@ -67,9 +67,18 @@ export class BundleMap {
 
   /** What a module threw, with its places in the author's files. */
   thrown(error: unknown): Thrown {
+    try {
+      return this.#ofThrown(error)
+    } catch {
+      // It throws when it is looked at.
+      return { text: errorText(error).slice(0, MAX_MESSAGE), calls: [], place: undefined }
+    }
+  }
+
+  #ofThrown(error: unknown): Thrown {
     const frames = this.#frames(error)
     const own = frames.filter(({ source }) => !isPackage(source))
-    const name = error instanceof Error && error.name !== 'Error' ? `${error.name}: ` : ''
+    const name = error instanceof Error && error.name !== 'Error' ? `${String(error.name)}: ` : ''
     const text = `${name}${errorText(error).slice(0, MAX_MESSAGE)}`
     const [innermost] = frames
     if (innermost === undefined) return { text, calls: [], place: undefined }

@@ -52,7 +52,7 @@ export function loadCode(module: MappedCode): LoadedCode {
       const { ended, changed } = runExtractorCode(() => extract(input))
       const faults = ended.ok ? [] : [`threw ${thrownText(map.thrown(ended.error))}`]
       if (changed.length > 0) faults.push(changedText(changed))
-      if (ended.ok && faults.length === 0) return itemsOf(ended.value)
+      if (ended.ok && faults.length === 0) return readItems(ended.value)
       return { ok: false, code: 'EXTRACT_FAILED', message: `the extractor ${faults.join(', and ')}` }
     },
   }
@@ -118,11 +118,21 @@ function evaluate({ file, shown, code }: MappedCode, { language, scopes, require
 }
 
 const SHOWN_CHANGES = 3
+const SHOWN_TEXT = 80
 
 /** `changed …`, of whoever did it. */
 export function changedText(changed: readonly string[]): string {
   const more = changed.length > SHOWN_CHANGES ? ` and ${changed.length - SHOWN_CHANGES} more` : ''
   return `changed ${changed.slice(0, SHOWN_CHANGES).join(', ')}${more}, which all extractors of the process share; it was put back`
+}
+
+/** What is there may throw when it is looked at: a getter, a proxy. */
+function readItems(returned: unknown): Extracted {
+  try {
+    return itemsOf(returned)
+  } catch (error) {
+    return invalid(`what extract gave can't be read: ${errorText(error).slice(0, 1_000)}`)
+  }
 }
 
 function itemsOf(returned: unknown): Extracted {
@@ -153,11 +163,9 @@ function invalid(message: string): Extracted {
 }
 
 function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value)
   if (Array.isArray(value)) return 'a list'
-  try {
-    return typeof value === 'object' || typeof value === 'function' ? `a ${typeof value}` : JSON.stringify(value).slice(0, 80)
-  } catch (error) {
-    return `a value that can't be shown (${errorText(error)})`
-  }
+  if (typeof value === 'string') return JSON.stringify(value.length > SHOWN_TEXT ? `${value.slice(0, SHOWN_TEXT)}…` : value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

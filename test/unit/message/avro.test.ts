@@ -91,7 +91,7 @@ describe('values of a schema', () => {
     ['int', 2_147_483_648, 'field f: is 2147483648; expected an integer of 32 bits'],
     ['int', 1.5, 'field f: is 1.5; expected an integer of 32 bits'],
     ['long', 2 ** 53, 'field f: is 9007199254740992; expected an integer from -2^52 to 2^53 - 2'],
-    ['long', 5n, 'field f: is 5; expected an integer from -2^52 to 2^53 - 2'],
+    ['long', 5n, 'field f: is 5n; expected an integer from -2^52 to 2^53 - 2'],
     [{ type: 'long', logicalType: 'timestamp-millis' }, new Date(0), 'field f: is a Date; expected a time as epoch ms'],
     [{ type: 'int', logicalType: 'date' }, '2026-02-30', 'field f: is "2026-02-30"; expected a date as YYYY-MM-DD'],
     [
