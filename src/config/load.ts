@@ -4,7 +4,7 @@ import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { isHeaderValue } from '../kernel/header-field.ts'
 import { nearestName } from '../kernel/nearest.ts'
-import { type YamlValue, yamlFault, yamlValue } from '../kernel/yaml-fault.ts'
+import { type YamlValue, yamlFaults, yamlValue } from '../kernel/yaml-fault.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
 import { asWritten, parseValue } from './parse-value.ts'
 import { parseRegistryUrl } from './registry-url.ts'
@@ -178,8 +178,8 @@ function structured(path: string, text: string): YamlValue {
   const kind = optionOf(path)?.kind
   if (kind !== 'rules' && kind !== 'groups') return { ok: true, value: text }
   const document = parseDocument(text, { prettyErrors: false })
-  const [error] = document.errors
-  return error === undefined ? yamlValue(document) : { ok: false, fault: yamlFault(text, error), pos: error.pos[0] }
+  const [fault] = yamlFaults(text, document.errors)
+  return fault === undefined ? yamlValue(document) : { ok: false, ...fault }
 }
 
 function readFile(
@@ -197,8 +197,8 @@ function readFile(
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
   const faults = new Set<string>()
-  for (const error of document.errors) {
-    const [at, fault] = [lines.linePos(error.pos[0]), yamlFault(text, error)]
+  for (const { fault, pos } of yamlFaults(text, document.errors)) {
+    const at = lines.linePos(pos)
     // What follows from the first is no fault of its own.
     if (!faults.has(fault)) problems.push(`${file}:${at.line}:${at.col}: ${fault}`)
     faults.add(fault)

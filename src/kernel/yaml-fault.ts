@@ -1,21 +1,75 @@
-import { type Document, visit } from 'yaml'
+import { CST, type Document, Lexer, visit } from 'yaml'
 import { errorText } from './errors.ts'
 
+/** What is wrong with a text. Shape: pos: offset of it. */
+export interface YamlFault {
+  readonly fault: string
+  readonly pos: number
+}
+
 /**
- * What a YAML parser says of a text, for its author. Shape: pos: offsets into the text; message: the parser's own, used where ours says no
- * more.
+ * What a YAML parser says of a text, for its author. What it finds at the end of the text is not closed where it opens: there the fault is.
+ * Shape: errors: those of the text, in the order of the parser.
  */
-export function yamlFault(text: string, { code, message, pos }: YamlError): string {
+export function yamlFaults(text: string, errors: readonly YamlError[]): readonly YamlFault[] {
+  const tooDeep = errors.find(({ message }) => message.startsWith(STACK_EXCEEDED))
+  // How often it is met depends on the stack.
+  if (tooDeep !== undefined) return [{ fault: 'it is nested too deeply to be read', pos: tooDeep.pos[0] }]
+  const end = text.trimEnd().length
+  const isAtEnd = ({ pos }: YamlError): boolean => pos[0] >= end
+  const { quote, brackets } = errors.some(isAtEnd) ? openAtEnd(text) : NOTHING_OPEN
+  const hasOpenQuote = errors.some((error) => isAtEnd(error) && error.message.startsWith(OPEN_QUOTE))
+  return errors.flatMap((error): YamlFault[] => {
+    const isQuote = error.message.startsWith(OPEN_QUOTE)
+    // What would close a bracket stands behind the quote.
+    if (isAtEnd(error) && hasOpenQuote && !isQuote) return []
+    const openingOf = (): number | undefined => (isQuote ? quote : error.message.startsWith(OPEN_BRACKET) ? brackets.pop() : undefined)
+    const pos = isAtEnd(error) ? (openingOf() ?? end) : error.pos[0]
+    return [{ fault: yamlFault(text, error, pos), pos }]
+  })
+}
+
+/** How the messages of the parser begin. */
+const OPEN_QUOTE = 'Missing closing'
+const OPEN_BRACKET = 'Flow '
+
+interface Openings {
+  /** Where the last text in quotes begins. */
+  readonly quote: number | undefined
+  /** The outermost first. */
+  readonly brackets: number[]
+}
+
+const NOTHING_OPEN: Openings = { quote: undefined, brackets: [] }
+
+function openAtEnd(text: string): Openings {
+  const brackets: number[] = []
+  let quote: number | undefined
+  let offset = 0
+  let isPlain = false
+  for (const source of new Lexer().lex(text)) {
+    const type: CST.TokenType | null = isPlain ? null : CST.tokenType(source)
+    isPlain = type === 'scalar'
+    if (type === 'flow-map-start' || type === 'flow-seq-start') brackets.push(offset)
+    if (type === 'flow-map-end' || type === 'flow-seq-end') brackets.pop()
+    if (type === 'single-quoted-scalar' || type === 'double-quoted-scalar') quote = offset
+    // What these say of the next token is no part of the text.
+    if (type !== 'scalar' && type !== 'doc-mode' && type !== 'flow-error-end') offset += source.length
+  }
+  return { quote, brackets }
+}
+
+/** Shape: message: the parser's own, used where ours says no more. */
+function yamlFault(text: string, { code, message }: YamlError, pos: number): string {
   if (code === 'MULTIPLE_DOCS') return 'the file holds several documents (---); expected one'
   if (code === 'DUPLICATE_KEY') {
-    const key = /^(?:"[^"\n]*"|'[^'\n]*'|[^\s:,{}]+)/.exec(text.slice(pos[0], pos[0] + 200))?.[0]
+    const key = /^(?:"[^"\n]*"|'[^'\n]*'|[^\s:,{}]+)/.exec(text.slice(pos, pos + 200))?.[0]
     if (key !== undefined) return `the key ${key} is there twice`
   }
-  const line = text.slice(text.lastIndexOf('\n', pos[0] - 1) + 1).split('\n', 1)[0] ?? ''
+  const line = text.slice(text.lastIndexOf('\n', pos - 1) + 1).split('\n', 1)[0] ?? ''
   // Its brace begins a map.
   const variable = /[{,[:]\s*(\$\{\w+\})/.exec(line)?.[1]
   if (variable !== undefined) return `${variable} within braces or brackets must be quoted: "${variable}"`
-  if (message.startsWith(STACK_EXCEEDED)) return 'it is nested too deeply to be read'
   return message
 }
 
@@ -31,9 +85,7 @@ const STACK_EXCEEDED = 'Maximum call stack'
 const MAX_ALIASES = 100
 
 /** Values of a document without errors, or why it has none. */
-export type YamlValue =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly fault: string; readonly pos: number }
+export type YamlValue = { readonly ok: true; readonly value: unknown } | ({ readonly ok: false } & YamlFault)
 
 /** Shape: a fault, with its offset in the text, where an alias stands for nothing, for itself, or for more than it may. */
 export function yamlValue(document: Document): YamlValue {

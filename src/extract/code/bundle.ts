@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { BuildFailure, BuildResult, Message } from 'esbuild'
+import type { BuildFailure, BuildResult, Location, Message } from 'esbuild'
 import { errorText, MillraceError } from '../../kernel/errors.ts'
 import { sha256OfJson } from '../language/canonical-definition.ts'
 import { type ExtractorProblem, invalidExtractor } from '../language/extractor-problem.ts'
@@ -94,14 +94,22 @@ function sourceHash(folder: string, inputs: readonly string[]): string {
 }
 
 /** In the file that has it, which may be one that the module imports. */
-function problemOf(file: string, { text: told, location }: Message): ExtractorProblem {
+function problemOf(file: string, { text: told, location, notes }: Message): ExtractorProblem {
   // The bundler speaks of its own format.
   const text = told.startsWith('Top-level await')
     ? 'an extractor is loaded without waiting: `await` outside of a function is not possible'
     : told
   if (location === null) return { severity: 'error', message: text, line: undefined, column: undefined }
   const own = location.file === basename(file) ? file : join(dirname(file), location.file)
-  return { severity: 'error', message: text, file: own, line: location.line, column: location.column + 1 }
+  return { severity: 'error', message: text, file: own, ...placeIn(own, location, notes[0]?.location ?? undefined) }
+}
+
+/** What is found missing at the end of a file, behind its last line, is missing where a note says that it opens, or where the text ends. */
+function placeIn(file: string, { line, column, lineText }: Location, opening: Location | undefined): { line: number; column: number } {
+  const lines = lineText === '' ? readFileSync(file, 'utf8').trimEnd().split('\n') : []
+  if (lineText !== '' || line <= lines.length) return { line, column: column + 1 }
+  if (opening !== undefined) return { line: opening.line, column: opening.column + 1 }
+  return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 }
 }
 
 function isBuildFailure(error: unknown): error is BuildFailure {

@@ -1,7 +1,7 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { nearestName } from '../../kernel/nearest.ts'
-import { yamlFault, yamlValue } from '../../kernel/yaml-fault.ts'
+import { yamlFaults, yamlValue } from '../../kernel/yaml-fault.ts'
 import type { ExtractorProblem } from './extractor-problem.ts'
 
 /** Keys and indexes from the top of a file. */
@@ -24,7 +24,7 @@ export class DefinitionDocument {
     const readable = text.length <= MAX_TEXT
     this.#document = parseDocument(readable ? text : '', { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true })
     if (!readable) this.#add('error', `the file has ${text.length} characters; at most ${MAX_TEXT} are read`, 0)
-    for (const error of this.#document.errors) this.#add('error', yamlFault(text, error), error.pos[0])
+    for (const { fault, pos } of yamlFaults(text, this.#document.errors)) this.#add('error', fault, pos)
     this.value = this.problems.length > 0 ? undefined : this.#plain()
   }
 

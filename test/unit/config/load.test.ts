@@ -112,6 +112,8 @@ describe('the configuration', () => {
   it.each([
     ['a key that is there twice', 'fetch: {}\nfetch: {}\n', /:2:1: the key fetch is there twice$/],
     ['a tab before a key', 'fetch:\n\tconcurrency: 3\n', /:2:1: Tabs are not allowed as indentation$/],
+    ['a quote that is not closed', 'fetch:\n  userAgent: "a\n\n', /:2:14: Missing closing "quote$/],
+    ['a bracket that is not closed', 'fetch: {\n', /:1:8: Flow map .* end with a }$/],
     ['a second document', 'fetch: {}\n---\nretry: {}\n', /:2:1: the file holds several documents \(---\); expected one$/],
     ['a list as a key', '? [a]\n: 3\n', /:1:\d+: .*keys must be strings$/],
     ['an alias of nothing', 'fetch: *none\n', /: Unresolved alias .*none$/],

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { parseDocument } from 'yaml'
+import { LineCounter, parseDocument } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
 import { readDefinition } from '../../../src/extract/language/read-definition.ts'
 import { errorText } from '../../../src/kernel/errors.ts'
-import { yamlFault, yamlValue } from '../../../src/kernel/yaml-fault.ts'
+import { yamlFaults, yamlValue } from '../../../src/kernel/yaml-fault.ts'
 
 const readOf = (text: string): ReturnType<typeof yamlValue> => yamlValue(parseDocument(text))
 
@@ -23,11 +23,35 @@ describe('a YAML text', () => {
     expect(readOf(lines.join('\n'))).toMatchObject({ ok: false, fault: 'its aliases (*name) stand for too many values' })
   })
 
+  it.each([
+    ['x: 1\ny: "a\nz: 2\n\n', ['2:4 Missing closing "quote']],
+    ["x: 'a", ["1:4 Missing closing 'quote"]],
+    ['x: "a\\"\n', ['1:4 Missing closing "quote']],
+    // What would close the others stands within the quotes.
+    ['x: { y: ["a, z] }\n', ['1:10 Missing closing "quote']],
+    ['{"x":"a}\n', ['1:6 Missing closing "quote']],
+    ['{"x": {"y": 1}\n', ['1:1 Flow map must end with a }']],
+    ['x: [1, {y: 2}\n# end\n', ['1:4 Flow sequence']],
+    ['x:\r\n  "é": {y: [2, "}]"\r\n', ['2:12 Flow sequence', '2:8 Flow map']],
+    ['%YAML 1.2\n\n', ['1:10 Missing directives-end']],
+  ])('that is not closed says so where it opens: %j', (text, expected) => {
+    const lines = new LineCounter()
+    const { errors } = parseDocument(text, { prettyErrors: false, lineCounter: lines })
+    const told = yamlFaults(text, errors).map(({ fault, pos }) => `${lines.linePos(pos).line}:${lines.linePos(pos).col} ${fault}`)
+    expect(told).toEqual(expected.map((start) => expect.stringContaining(start) as unknown))
+  })
+
   it('that is nested too deeply says so', () => {
     const text = `x: ${'['.repeat(9_000)}${']'.repeat(9_000)}`
     const { errors } = parseDocument(text, { prettyErrors: false })
-    expect(errors.map((error) => yamlFault(text, error))).toEqual(['it is nested too deeply to be read'])
+    expect(yamlFaults(text, errors).map(({ fault }) => fault)).toEqual(['it is nested too deeply to be read'])
   })
+})
+
+it('an extractor whose quote is open to its end is refused at the quote', () => {
+  expect(readDefinition('name: x\nversion: 1\nfields:\n  a: "h1\n').problems).toEqual([
+    { severity: 'error', message: 'Missing closing "quote', line: 4, column: 6 },
+  ])
 })
 
 it.each([

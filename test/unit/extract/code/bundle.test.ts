@@ -16,4 +16,15 @@ describe('a module that can not be an extractor', () => {
       message: `${file}:3:11 an extractor is loaded without waiting: \`await\` outside of a function is not possible`,
     })
   })
+
+  it.each([
+    ['export default {\n  name: "a",\n\n', '2:13 Expected identifier but found end of file'],
+    ['export const x = `a\n\n', '1:20 Unterminated string literal'],
+    ['export const x = 1 /* a\n', '1:20 Expected "*/" to terminate multi-line comment'],
+    ['export const x = "a\n', '1:20 Unterminated string literal'],
+  ])('is refused within it, where its end is missing: %j', async (text, problem) => {
+    const file = join(folder, 'b.ts')
+    writeFileSync(file, text)
+    await expect(bundleModule(file)).rejects.toMatchObject({ code: 'EXTRACTOR_INVALID', message: `${file}:${problem}` })
+  })
 })
