@@ -19,7 +19,7 @@ import type { LoopShare } from './loop-share.ts'
 import { paceReport } from './pace-report.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
-import { type HopAnswer, hopTask, MAX_HOPS } from './redirect.ts'
+import { type HopAnswer, hopTask, MAX_HOPS, sendsOn } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import { RequestStart, type RequestStartOptions } from './request-start.ts'
 import { failureClass } from './retry-class.ts'
@@ -154,7 +154,8 @@ export class FetchTask {
         headers: { ...this.#headers(queued), ...condition?.headers },
         body: walk.body,
         onBody: (bytes, giveUp) => turn.receives(bytes, giveUp),
-        keepBody: (contentType) => queued.task.sitemapLevel > 0 || contentType === null || keptTypes.has(contentType),
+        keepBody: (head) =>
+          !sendsOn(head) && (queued.task.sitemapLevel > 0 || head.contentType === null || keptTypes.has(head.contentType)),
       }
     })
     if (asked === undefined) {

@@ -44,6 +44,10 @@ export interface HttpClientOptions {
 const DUMP_BYTES = 65_536
 const DUMP_MS = 1_000
 /**
+ * From this status on the head says what is to be done: a site that asks for patience and then drips its body, or says no more, was heard.
+ */
+const FIRST_WITHOUT_PAGE = 300
+/**
  * Some servers keep a connection open and hang up on whoever uses it again. Where a connection was cut off without an answer, none of the
  * origin is used twice for so long: such a URL would come to the same end at each attempt.
  */
@@ -195,7 +199,7 @@ export class HttpClient implements HttpExchange {
     } as const
     // These have none, and may say how long it would be: undici takes that for a body that is missing.
     const isBodiless = method === 'HEAD' || answer.statusCode === 204 || answer.statusCode === 304
-    if (isBodiless || !request.keepBody(contentType)) {
+    if (isBodiless || !request.keepBody(head)) {
       await dump(answer.body, signal, clock)
       const truncated = isBodiless ? null : 'type'
       const totalMs = clock.mono() - startedMono
@@ -204,8 +208,10 @@ export class HttpClient implements HttpExchange {
     const coding = joinedValue(fields, 'content-encoding')
     const { maxBodyBytes } = request.limits
     const maxBytes = contentCodings(coding).length === 0 ? maxBodyBytes : mostPackedBytes(maxBodyBytes)
-    const { wire, cut } = await readBody(answer.body, maxBytes, request, end)
-    const content = await this.#decode(wire, coding, request, end)
+    const isPage = answer.statusCode < FIRST_WITHOUT_PAGE
+    const { wire, cut } = await readBody(answer.body, maxBytes, request, { ...end, isPage })
+    // What came late is unpacked all the same.
+    const content = await this.#decode(wire, coding, request, isPage ? end : { ...end, signal: request.signal })
     // Of a body that was cut what does not decode is no page in a coding that we do not know.
     const isNothing = cut === 'network' && content.truncated === 'undecoded'
     return {
@@ -268,8 +274,8 @@ async function roomFor(
 async function readBody(
   body: Dispatcher.ResponseData['body'],
   maxBytes: number,
-  request: Pick<HttpRequest, 'onBody'>,
-  end: RequestEnd,
+  request: Pick<HttpRequest, 'onBody' | 'signal'>,
+  end: RequestEnd & { readonly isPage: boolean },
 ): Promise<{ wire: Buffer; cut: 'size' | 'network' | null }> {
   const chunks: Buffer[] = []
   let length = 0
@@ -281,9 +287,12 @@ async function readBody(
       await roomFor(length, request, end, end.giveUp)
     }
   } catch (error) {
-    // Timeouts and the deadline are failures; a connection that ended early leaves what came.
+    request.signal.throwIfAborted()
+    // A connection that ended early leaves what came; a page that does not come in time is none.
     const { reason } = failureReason(error)
-    if (end.signal.aborted || (reason !== 'connection-reset' && reason !== 'protocol-error')) throw error
+    const isLate = end.signal.aborted || reason === 'body-timeout'
+    const endedEarly = reason === 'connection-reset' || reason === 'protocol-error'
+    if (isLate ? end.isPage : !endedEarly) throw error
     return { wire: Buffer.concat(chunks), cut: 'network' }
   }
   return { wire: Buffer.concat(chunks), cut: null }

@@ -20,8 +20,8 @@ export interface HttpRequest {
   readonly limits: HttpLimits
   /** The only address that is connected to, where the site is paced by it; else what the name says. Judged like any other. */
   readonly address?: string
-  /** False: stop reading after the headers (a type that is not kept); the result is `truncated: 'type'`. */
-  readonly keepBody: (contentType: string | null) => boolean
+  /** False: stop reading after the headers (a type that is not kept, a redirect); the result is `truncated: 'type'`. */
+  readonly keepBody: (head: ResponseHead) => boolean
   /**
    * Called where a connection had to be made first and stands: the request leaves when this resolves. What it rejects with is a failure.
    */
@@ -48,20 +48,23 @@ export interface HttpLimits {
 
 export type HttpResult = HttpResponse | HttpFailure
 
-export interface HttpResponse {
-  readonly kind: 'response'
+export interface ResponseHead {
   readonly status: number
   /** In the order received; bytes above 127 as latin1 characters. */
   readonly headers: readonly Header[]
   /** Essence of Content-Type, lower case; null where there is none. */
   readonly contentType: string | null
+}
+
+export interface HttpResponse extends ResponseHead {
+  readonly kind: 'response'
   /** Body as received, still in `encoding`, when that decodes cleanly to its end; else the decoded bytes with `identity`. */
   readonly body: Buffer
   readonly encoding: 'identity' | 'gzip' | 'br' | 'zstd' | 'deflate'
   /** Decoded body. */
   readonly decoded: Buffer
   /**
-   * size: cut at the cap. type: not kept. network: the connection ended early. encoding: the coding is broken; what decoded is kept.
+   * size: cut at the cap. type: not kept. network: the connection ended early, or was left behind with a status from 300 on (below). encoding: the coding is broken; what decoded is kept.
    * undecoded: nothing did; as received.
    */
   readonly truncated: 'size' | 'type' | 'network' | 'encoding' | 'undecoded' | null
@@ -77,7 +80,7 @@ export interface HttpResponse {
 }
 
 /** Values of a header, in the order received. Shape: name in lower case. */
-export function headerValues({ headers }: HttpResponse, name: string): readonly string[] {
+export function headerValues({ headers }: ResponseHead, name: string): readonly string[] {
   return headers.filter((header) => header.name.toLowerCase() === name).map(({ value }) => value)
 }
 

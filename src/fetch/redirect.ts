@@ -4,7 +4,7 @@ import { hopTarget, walkBegin } from '../message/redirect-chain.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { withoutCredentials } from '../url/parse-url.ts'
 import { carriedCookies } from './cookie-jars.ts'
-import { type HttpResponse, headerValues } from './http-exchange.ts'
+import { headerValues, type ResponseHead } from './http-exchange.ts'
 
 /** The request that an answer belongs to, or the next one of its chain. */
 export interface ChainRequest {
@@ -31,11 +31,16 @@ export const MAX_HOPS = 10
 /** 300 offers a choice and 304 answers a question that was not asked: neither leads anywhere. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
+/** Whether its head sends the reader on, whatever its body is. */
+export function sendsOn(head: ResponseHead): boolean {
+  return REDIRECTS.has(head.status) && headerValues(head, 'location').some((value) => value.trim() !== '')
+}
+
 /**
  * Where an answer sends its reader on; undefined: nowhere, a redirect without a target included, which is a page like any other.
  * Two locations that differ lead nowhere either, and browsers follow neither. Source: Fetch standard, "HTTP-redirect fetch".
  */
-export function redirectOf(response: HttpResponse, from: ChainRequest): HopAnswer | BadRedirect | undefined {
+export function redirectOf(response: ResponseHead, from: ChainRequest): HopAnswer | BadRedirect | undefined {
   if (!REDIRECTS.has(response.status)) return undefined
   const locations = new Set(headerValues(response, 'location').map((value) => value.trim()))
   const [location = '', ...others] = [...locations].filter((value) => value !== '')

@@ -70,7 +70,8 @@ function httpDate(text: string, unknownZone: number | undefined): number | undef
   const local = withoutComment.replace(TIME_AND_ZONE, (_match, time, name, sign, hours, minutes) => {
     const offset = sign === undefined ? ZONES[name.toLowerCase()] : Number(`${sign}1`) * (Number(hours) + Number(minutes ?? 0) / 60)
     zone = offset === undefined || Math.abs(offset) > MAX_ZONE ? unknownZone : offset
-    return time
+    // In asctime's form the year follows, and the space before it was taken for a zone.
+    return `${time} `
   })
   const at = Date.parse(`${local.replace(/(\d)T(?=\d)/, '$1 ')} GMT`)
   return Number.isNaN(at) || zone === undefined ? undefined : at - zone * 3_600_000

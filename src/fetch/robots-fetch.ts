@@ -12,6 +12,7 @@ import type { RobotsWait } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import { foundNoProxy, type HttpExchange, type HttpFailure, type HttpLimits, type HttpResponse } from './http-exchange.ts'
 import { paceReport } from './pace-report.ts'
+import { sendsOn } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { SiteLeases } from './site-leases.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -117,7 +118,7 @@ export class RobotsFetcher {
       headers: requestHeaders({ accept: 'text/plain,*/*;q=0.5' }, userAgent),
       limits: { ...limits, maxBodyBytes: MAX_ROBOTS_BYTES },
       ...(address === undefined ? {} : { address }),
-      keepBody: () => true,
+      keepBody: (head) => !sendsOn(head),
       signal,
     })
     const answer = readAnswer(result, { target: url, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { getEventListeners } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readAnswer } from '../../src/fetch/answer.ts'
 import { HttpClient } from '../../src/fetch/http-client.ts'
 import type { HttpLimits, HttpResponse, HttpResult } from '../../src/fetch/http-exchange.ts'
 import { buildPage } from '../../src/fetch/page-message.ts'
@@ -197,6 +198,26 @@ describe('an answer that takes its time', () => {
     const results = await Promise.all(lies.map(([path, , more]) => ask(path, { limits: more })))
     expect(results.map((result) => result.kind === 'failure' && result.reason)).toEqual(lies.map(([, reason]) => reason))
     expect(results.filter(({ totalMs }) => totalMs >= limits.totalMs)).toEqual([])
+  })
+
+  it('is heard by its head where it asks for patience, is a wall or leads elsewhere', async () => {
+    const heads = [
+      ['/patience-then-silent', { idleMs: 300 }, { kind: 'retry', reason: 'http-429', retryAfterMs: 60_000, backsOff: true }],
+      ['/patience-drips', { totalMs: 600 }, { kind: 'retry', reason: 'http-503', retryAfterMs: 60_000, backsOff: true }],
+      ['/wall-drips', { totalMs: 600 }, { kind: 'retry', reason: 'challenge', challengedBy: 'cloudflare' }],
+      ['/elsewhere-drips', { totalMs: 600 }, { kind: 'hop' }],
+    ] as const
+    const asked = { method: 'GET', headers: {}, body: null, chain: [], now: 0 }
+    const answers = await Promise.all(
+      heads.map(async ([path, more]) => readAnswer(await ask(path, { limits: more }), { ...asked, target: new URL(site.url(path)) })),
+    )
+    expect(answers).toMatchObject(heads.map(([, , expected]) => expected))
+    // A worker that is told to stop hears nothing more.
+    const stop = new AbortController()
+    const stopped = ask('/patience-then-silent', { signal: stop.signal, host: 'stopped.test' })
+    await eventually(() => site.requests.some(({ head }) => head.includes('stopped.test')), { what: 'the request' })
+    stop.abort(new Error('stopped'))
+    await expect(stopped).rejects.toThrow('stopped')
   })
 
   it('is given up where TLS does not come to stand', async () => {

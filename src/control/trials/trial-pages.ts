@@ -6,7 +6,7 @@ import { pageOf } from '../../extract/test-extractor.ts'
 import { CookieJars } from '../../fetch/cookie-jars.ts'
 import { HttpClient } from '../../fetch/http-client.ts'
 import { buildPage } from '../../fetch/page-message.ts'
-import { type ChainRequest, MAX_HOPS, redirectOf } from '../../fetch/redirect.ts'
+import { type ChainRequest, MAX_HOPS, redirectOf, sendsOn } from '../../fetch/redirect.ts'
 import { requestHeaders } from '../../fetch/request-headers.ts'
 import { readOne } from '../../kafka/log-reader.ts'
 import type { KafkaMessage } from '../../kafka/message.ts'
@@ -137,7 +137,7 @@ async function fetchOnce(url: string, { config, version, clock, signal }: TrialP
         method,
         headers: { ...requestHeaders(headers, userAgent), ...(cookie === undefined ? {} : { cookie }) },
         limits: httpLimits(config),
-        keepBody: () => true,
+        keepBody: (head) => !sendsOn(head),
         signal,
       })
       if (response.kind === 'failure') throw failed(`${target.href} could not be fetched: ${response.detail} (${response.reason})`)

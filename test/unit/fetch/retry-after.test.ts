@@ -68,6 +68,18 @@ describe('Retry-After', () => {
     expect(retryAfterMs([String(300 * 86_400)], now)).toBe(300 * 86_400_000)
   })
 
+  it('C143: in each form of RFC 9110, and of a C library, is told to the second', () => {
+    for (let seconds = 1; seconds < 60; seconds += 1) {
+      const [at, ms] = [`07:31:${String(seconds).padStart(2, '0')}`, (180 + seconds) * 1_000]
+      const forms = [`Wed, 21 Oct 2026 ${at} GMT`, `Wednesday, 21-Oct-26 ${at} GMT`, `Wed Oct 21 ${at} 2026`, `Wed Oct 21 ${at} UTC 2026`]
+      expect(forms.map((form) => retryAfterMs([form], now))).toEqual(forms.map(() => ms))
+      expect(forms.map((form) => retryAfterMs(['Wed, 21 Oct 2026 08:00:00 GMT'], 0, form))).toEqual(
+        forms.map(() => 29 * 60_000 - seconds * 1_000),
+      )
+    }
+    expect(retryAfterMs(['Sun Nov  6 08:49:37 1994'], Date.parse('1994-11-06T08:49:00Z'))).toBe(37_000)
+  })
+
   it('as a date counts from the clock of the site, however wrong it is', () => {
     const [date, later] = ['Tue, 21 Oct 2025 07:28:00 GMT', 'Tue, 21 Oct 2025 07:30:00 GMT']
     expect(retryAfterMs([later], now)).toBeUndefined()
