@@ -46,7 +46,7 @@ const DUMP_MS = 1_000
 /**
  * From this status on the head says what is to be done: a site that asks for patience and then drips its body, or says no more, was heard.
  */
-const FIRST_WITHOUT_PAGE = 300
+const FIRST_BEYOND_SUCCESS = 300
 /**
  * Some servers keep a connection open and hang up on whoever uses it again. Where a connection was cut off without an answer, none of the
  * origin is used twice for so long: such a URL would come to the same end at each attempt.
@@ -208,10 +208,10 @@ export class HttpClient implements HttpExchange {
     const coding = joinedValue(fields, 'content-encoding')
     const { maxBodyBytes } = request.limits
     const maxBytes = contentCodings(coding).length === 0 ? maxBodyBytes : mostPackedBytes(maxBodyBytes)
-    const isPage = answer.statusCode < FIRST_WITHOUT_PAGE
-    const { wire, cut } = await readBody(answer.body, maxBytes, request, { ...end, isPage })
-    // What came late is unpacked all the same.
-    const content = await this.#decode(wire, coding, request, isPage ? end : { ...end, signal: request.signal })
+    const isSuccess = answer.statusCode < FIRST_BEYOND_SUCCESS
+    const { wire, cut } = await readBody(answer.body, maxBytes, request, { ...end, isSuccess })
+    // What had come when the time was up is unpacked all the same.
+    const content = await this.#decode(wire, coding, request, signal.aborted ? { ...end, signal: request.signal } : end)
     // Of a body that was cut what does not decode is no page in a coding that we do not know.
     const isNothing = cut === 'network' && content.truncated === 'undecoded'
     return {
@@ -275,7 +275,7 @@ async function readBody(
   body: Dispatcher.ResponseData['body'],
   maxBytes: number,
   request: Pick<HttpRequest, 'onBody' | 'signal'>,
-  end: RequestEnd & { readonly isPage: boolean },
+  end: RequestEnd & { readonly isSuccess: boolean },
 ): Promise<{ wire: Buffer; cut: 'size' | 'network' | null }> {
   const chunks: Buffer[] = []
   let length = 0
@@ -288,11 +288,11 @@ async function readBody(
     }
   } catch (error) {
     request.signal.throwIfAborted()
-    // A connection that ended early leaves what came; a page that does not come in time is none.
+    // A connection that ended early leaves what came; a page that is there and does not come in time is none.
     const { reason } = failureReason(error)
     const isLate = end.signal.aborted || reason === 'body-timeout'
     const endedEarly = reason === 'connection-reset' || reason === 'protocol-error'
-    if (isLate ? end.isPage : !endedEarly) throw error
+    if (isLate ? end.isSuccess : !endedEarly) throw error
     return { wire: Buffer.concat(chunks), cut: 'network' }
   }
   return { wire: Buffer.concat(chunks), cut: null }

@@ -64,8 +64,8 @@ export interface HttpResponse extends ResponseHead {
   /** Decoded body. */
   readonly decoded: Buffer
   /**
-   * size: cut at the cap. type: not kept. network: the connection ended early, or was left behind with a status from 300 on (below). encoding: the coding is broken; what decoded is kept.
-   * undecoded: nothing did; as received.
+   * size: cut at the cap. type: not kept. network: the connection ended early, or the time was up, where the status is no success.
+   * encoding: the coding is broken; what decoded is kept. undecoded: nothing did; as received.
    */
   readonly truncated: 'size' | 'type' | 'network' | 'encoding' | 'undecoded' | null
   /** It was not in the coding that its headers name, and is kept as it came. */

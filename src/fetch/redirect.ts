@@ -31,9 +31,15 @@ export const MAX_HOPS = 10
 /** 300 offers a choice and 304 answers a question that was not asked: neither leads anywhere. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
-/** Whether its head sends the reader on, whatever its body is. */
+/** Whether an answer sends its reader on, or tries to: its body is read by nobody. */
 export function sendsOn(head: ResponseHead): boolean {
-  return REDIRECTS.has(head.status) && headerValues(head, 'location').some((value) => value.trim() !== '')
+  return locationsOf(head).length > 0
+}
+
+/** Those that differ; none where it is no redirect. */
+function locationsOf(head: ResponseHead): readonly string[] {
+  if (!REDIRECTS.has(head.status)) return []
+  return [...new Set(headerValues(head, 'location').map((value) => value.trim()))].filter((value) => value !== '')
 }
 
 /**
@@ -41,10 +47,8 @@ export function sendsOn(head: ResponseHead): boolean {
  * Two locations that differ lead nowhere either, and browsers follow neither. Source: Fetch standard, "HTTP-redirect fetch".
  */
 export function redirectOf(response: ResponseHead, from: ChainRequest): HopAnswer | BadRedirect | undefined {
-  if (!REDIRECTS.has(response.status)) return undefined
-  const locations = new Set(headerValues(response, 'location').map((value) => value.trim()))
-  const [location = '', ...others] = [...locations].filter((value) => value !== '')
-  if (location === '') return undefined
+  const [location, ...others] = locationsOf(response)
+  if (location === undefined) return undefined
   if (others.length > 0) {
     const [first, second] = [location, others[0] ?? ''].map((text) => JSON.stringify(withoutCredentials(text)))
     return bad(from, `${first} and ${second} at once; expected one location`)

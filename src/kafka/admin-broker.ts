@@ -42,7 +42,10 @@ export interface AdminBroker extends ClusterBroker {
     readonly results: readonly { readonly groupId: string; readonly error?: { readonly type: string } }[]
   }>
   deleteRecords(request: { topics: readonly TopicsOf<{ partition: number; offset: string }>[] }): Promise<unknown>
-  initProducerId(request: { transactionalId: string; transactionTimeout: number }): Promise<unknown>
+  initProducerId(request: {
+    transactionalId: string
+    transactionTimeout: number
+  }): Promise<{ readonly producerId: string; readonly producerEpoch: number }>
 }
 
 export interface ConfigResource {

@@ -4,7 +4,7 @@ import type { KafkaClient } from './client.ts'
 import { clusterMetadata } from './cluster.ts'
 import { ClusterSession } from './cluster-session.ts'
 import type { CommittedOffset } from './committed-offsets.ts'
-import { fenceTransactions } from './fence-transactions.ts'
+import { fenceTransaction } from './fence-transaction.ts'
 import { GroupAdmin, type GroupDescription, type OffsetToCommit } from './group-admin.ts'
 import { type Isolation, type LogBounds, LogOffsets, type Which } from './offsets.ts'
 import { type NewTopic, type OfflinePartitions, TopicAdmin, type TopicDescription } from './topic-admin.ts'
@@ -142,8 +142,8 @@ export class KafkaAdmin {
   }
 
   /** Ends what is open under these transactional ids, and shuts out whoever used them. */
-  fenceTransactions(transactionalIds: readonly string[]): Promise<void> {
-    return fenceTransactions(this.session, transactionalIds)
+  async fenceTransactions(transactionalIds: readonly string[]): Promise<void> {
+    for (const id of transactionalIds) await fenceTransaction(this.session, id)
   }
 
   /** Lag of a group in every partition of the topics; whoever only shows it may leave out those that are offline. */

@@ -15,7 +15,7 @@ export interface CommitStep {
  * Of a transactional id, since it was followed last. One is enough as long as the broker forgets one offset; it may forget several in a
  * row.
  */
-const MOST_KEPT = 4
+export const MOST_KEPT = 4
 
 /**
  * The last transactions of each transactional id, of one worker. A broker can lose the offset of a transaction whose messages are

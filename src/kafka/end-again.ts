@@ -2,26 +2,19 @@ import type { TopicPartition } from '../kernel/brand.ts'
 import type { Cluster, ClusterBroker, TopicsOf } from './cluster.ts'
 import { byTopic, type ClusterSession } from './cluster-session.ts'
 import type { CommitStep } from './commit-trail.ts'
-import { TRANSACTION_COORDINATOR, TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
+import { fenceTransaction, type TransactionalProducer, transactionCoordinator } from './fence-transaction.ts'
 
 /** Requests of a producer with transactions. They throw the error of an answer, with a `type`. */
 interface TransactionBroker extends ClusterBroker {
-  initProducerId(request: {
-    transactionalId: string
-    transactionTimeout: number
-  }): Promise<Pick<ProducerId, 'producerId' | 'producerEpoch'>>
-  addPartitionsToTxn(request: ProducerId & { topics: readonly TopicsOf<number>[] }): Promise<unknown>
-  addOffsetsToTxn(request: ProducerId & { groupId: string }): Promise<unknown>
+  addPartitionsToTxn(request: TransactionalProducer & { topics: readonly TopicsOf<number>[] }): Promise<unknown>
+  addOffsetsToTxn(request: TransactionalProducer & { groupId: string }): Promise<unknown>
   txnOffsetCommit(
-    request: ProducerId & { groupId: string; topics: readonly TopicsOf<{ partition: number; offset: string; metadata: string }>[] },
+    request: TransactionalProducer & {
+      groupId: string
+      topics: readonly TopicsOf<{ partition: number; offset: string; metadata: string }>[]
+    },
   ): Promise<unknown>
-  endTxn(request: ProducerId & { transactionResult: boolean }): Promise<unknown>
-}
-
-interface ProducerId {
-  readonly transactionalId: string
-  readonly producerId: string
-  readonly producerEpoch: number
+  endTxn(request: TransactionalProducer & { transactionResult: boolean }): Promise<unknown>
 }
 
 /** A transaction whose coordinator calls it complete, and whose end does not stand behind its messages. */
@@ -45,23 +38,20 @@ export interface LostEnd {
 export async function endAgain(session: ClusterSession, lost: LostEnd): Promise<boolean> {
   const { transactionalId, open, result, offset } = lost
   const what = `ending the transaction of ${transactionalId} once more`
-  const asked = { groupId: transactionalId, coordinatorType: TRANSACTION_COORDINATOR }
   const run = <T>(call: (broker: TransactionBroker, cluster: Cluster) => Promise<T>): Promise<T> =>
-    session.run(what, async (cluster) => call((await cluster.findGroupCoordinator(asked)) as TransactionBroker, cluster))
-  const transactionTimeout = TRANSACTION_TIMEOUT_MS
-  const { producerId, producerEpoch } = await run((broker) => broker.initProducerId({ transactionalId, transactionTimeout }))
-  if (producerId !== lost.producerId) return false
-  const id: ProducerId = { transactionalId, producerId, producerEpoch }
+    session.run(what, async (cluster) => call((await transactionCoordinator(cluster, transactionalId)) as TransactionBroker, cluster))
+  const producer = await fenceTransaction(session, transactionalId)
+  if (producer.producerId !== lost.producerId) return false
   const topics = byTopic(open, ({ partition }) => partition)
-  await run((broker) => broker.addPartitionsToTxn({ ...id, topics }))
+  await run((broker) => broker.addPartitionsToTxn({ ...producer, topics }))
   if (offset !== undefined) {
     const { groupId, input, step } = offset
-    await run((broker) => broker.addOffsetsToTxn({ ...id, groupId }))
+    await run((broker) => broker.addOffsetsToTxn({ ...producer, groupId }))
     const partitions = [{ partition: input.partition, offset: String(step.offset), metadata: step.metadata }]
-    const request = { ...id, groupId, topics: [{ topic: input.topic, partitions }] }
+    const request = { ...producer, groupId, topics: [{ topic: input.topic, partitions }] }
     if (result === 'commit')
       await run(async (_, cluster) => ((await cluster.findGroupCoordinator({ groupId })) as TransactionBroker).txnOffsetCommit(request))
   }
-  await run((broker) => broker.endTxn({ ...id, transactionResult: result === 'commit' }))
+  await run((broker) => broker.endTxn({ ...producer, transactionResult: result === 'commit' }))
   return true
 }

@@ -8,11 +8,11 @@ import { grouped } from '../kernel/grouped.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
-import type { CommitTrail } from './commit-trail.ts'
+import { type CommitTrail, MOST_KEPT } from './commit-trail.ts'
 import { type CommittedOffset, committedAt } from './committed-offsets.ts'
 import { endAgain, type LostEnd } from './end-again.ts'
 import { denied, kafkajsFailure, sendFailure } from './failure.ts'
-import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
+import { TRANSACTION_TIMEOUT_MS } from './fence-transaction.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
@@ -88,8 +88,6 @@ const LOOK_LIMIT_MS = 5_000
  * (10 s by default).
  */
 export const PENDING_LIMIT_MS = TRANSACTION_TIMEOUT_MS + 15_000
-/** More than the trail remembers can't be. */
-const MOST_ENDED = 4
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; more block the event loop. */
 const PIECE_MESSAGES = 500
@@ -178,7 +176,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     if (this.#options.session === undefined) await this.#session.close()
   }
 
-  /** @param ended - transactions whose end was lost, and that were ended once more */
+  /** @param ended - transactions whose end was lost and that were ended once more; more than the trail remembers can't be */
   async #fenceOnce(signal: AbortSignal | undefined, ended = 0): Promise<CommittedOffset> {
     const { client, clock, topic, partition } = this.#options
     const producer = this.#createProducer()
@@ -201,10 +199,10 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     await transaction.abort()
     const { committed, isPending } = await this.#readCommitted()
     const { held, isKnown, lostEnd } = await this.#restored(committed)
-    if (lostEnd !== undefined && ended < MOST_ENDED) {
+    if (lostEnd !== undefined && ended < MOST_KEPT) {
       this.#discard()
       const isEnded = await this.#endAgain(lostEnd)
-      return this.#fenceOnce(signal, isEnded ? ended + 1 : MOST_ENDED)
+      return this.#fenceOnce(signal, isEnded ? ended + 1 : MOST_KEPT)
     }
     // Where the trail has led on, what was pending is known.
     if (!isKnown || (isPending && held === committed)) this.#bearPending()

@@ -10,6 +10,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { brokerFolder, newKafkaId, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import type { EmbeddedBroker } from '../../src/embedded/broker-options.ts'
 import { acquireBroker, downBroker, keepBroker } from '../../src/embedded/embedded-broker.ts'
+import { isRegistered } from '../../src/embedded/former-registration.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { isAlive, ownIdentity, type ProcessIdentity } from '../../src/machine/process-identity.ts'
 import { brokerOptions, brokerStatus, RecordingObserver } from '../support/embedded.ts'
@@ -136,6 +137,9 @@ describe('the embedded broker', () => {
     expect([isAlive(broker), brokerStatus(dataDir)]).toEqual([false, { kind: 'down' }])
     await eventually(() => !isAlive(supervisor), { what: 'the supervisor to end' })
     expect(observer.names()).toEqual(['BrokerStarting', 'BrokerStarted', 'BrokerStopped'])
+    // It was taken out of service at its end, so that the next start need not.
+    const { data, fenced: note } = brokerFolder(dataDir)
+    expect(isRegistered({ data, note })).toBe(false)
 
     const third = await acquire()
     expect([third.port, third.clusterId]).toEqual([first.port, first.clusterId])

@@ -205,6 +205,7 @@ describe('an answer that takes its time', () => {
       ['/patience-then-silent', { idleMs: 300 }, { kind: 'retry', reason: 'http-429', retryAfterMs: 60_000, backsOff: true }],
       ['/patience-drips', { totalMs: 600 }, { kind: 'retry', reason: 'http-503', retryAfterMs: 60_000, backsOff: true }],
       ['/wall-drips', { totalMs: 600 }, { kind: 'retry', reason: 'challenge', challengedBy: 'cloudflare' }],
+      ['/gone-drips', { totalMs: 600 }, { kind: 'retry', reason: 'truncated', keep: { status: 404 } }],
       ['/elsewhere-drips', { totalMs: 600 }, { kind: 'hop' }],
     ] as const
     const asked = { method: 'GET', headers: {}, body: null, chain: [], now: 0 }

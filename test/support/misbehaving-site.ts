@@ -203,6 +203,7 @@ export const LIES: Readonly<Record<string, Lie>> = {
   '/patience-then-silent': say(answer(['HTTP/1.1 429 No', 'Retry-After: 60', 'Content-Length: 500'], 'short')),
   '/patience-drips': repeat('HTTP/1.1 503 No\r\nRetry-After: 60\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n', 50),
   '/wall-drips': repeat('HTTP/1.1 403 No\r\nCF-Mitigated: challenge\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n', 50),
+  '/gone-drips': repeat('HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n', 50),
   '/elsewhere-drips': repeat('HTTP/1.1 302 Found\r\nLocation: /honest\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n', 50),
   '/drip-body': repeat('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n', 50),
   '/drip-head': repeat('HTTP/1.1 200 OK\r\nX: ', 'x', 50),
