@@ -78,7 +78,7 @@ export async function* searchPieces(session: ClusterSession, search: LogSearch):
 }
 
 /** Of the log at once, and of what is found. */
-const PIECE_BYTES = 16_777_216
+const PIECE_BYTES = 8_388_608
 /** What Node.js takes for a message, and for each of its buffers, beside their bytes. */
 const MESSAGE_OVERHEAD_BYTES = 256
 const BUFFER_OVERHEAD_BYTES = 128

@@ -51,7 +51,7 @@ async function mostHeld(work: Promise<unknown>): Promise<number> {
   let most = before
   const timer = setInterval(() => {
     most = Math.max(most, held())
-  }, 50)
+  }, 5)
   await work.finally(() => clearInterval(timer))
   return most - before
 }
