@@ -1,4 +1,5 @@
 import { countText } from '../kernel/count-text.ts'
+import { shownValue } from '../kernel/shown-value.ts'
 import type { AvroNode, DecimalLogical, FixedNode, PrimitiveNode, RecordNode, UnionNode } from './avro-schema.ts'
 
 /**
@@ -224,15 +225,5 @@ function within(part: string, problem: Problem): Problem {
 }
 
 function expected(wanted: string, value: unknown): Problem {
-  return { path: '', what: `is ${shown(value)}; expected ${wanted}`, wanted }
-}
-
-/** A value in a message for people: short, and never an error of its own. */
-function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
-  if (typeof value === 'bigint') return `${value}n`
-  if (typeof value === 'function') return 'a function'
-  if (value === null || typeof value !== 'object') return String(value)
-  if (Array.isArray(value)) return `a list of ${value.length}`
-  return Buffer.isBuffer(value) ? `a Buffer of ${countText(value.length, 'byte')}` : value instanceof Date ? 'a Date' : 'an object'
+  return { path: '', what: `is ${shownValue(value)}; expected ${wanted}`, wanted }
 }

@@ -135,10 +135,14 @@ async function measure(
   loopDelay: () => Promise<LoopDelay>,
 ): Promise<Round> {
   const reading = async (atLeast: number): Promise<{ pages: number; cpu: number; broker: number; at: number }> =>
-    until(`storing ${atLeast} pages`, async () => {
-      const pages = await count()
-      return pages < atLeast ? undefined : { pages, cpu: cpuSeconds(pid), broker: cpuSeconds(broker.pid), at: performance.now() }
-    })
+    until(
+      `storing ${atLeast} pages`,
+      async () => {
+        const pages = await count()
+        return pages < atLeast ? undefined : { pages, cpu: cpuSeconds(pid), broker: cpuSeconds(broker.pid), at: performance.now() }
+      },
+      300_000,
+    )
   const first = await reading(Math.min(WARM_PAGES, total / 4))
   await loopDelay()
   const last = await reading(total * 0.93)

@@ -1,6 +1,7 @@
 import { compileFunction } from 'node:vm'
 import { z } from 'zod'
 import { errorText } from '../../kernel/errors.ts'
+import { shownValue } from '../../kernel/shown-value.ts'
 import type { Extracted, ExtractedItem } from '../declarative-extractor.ts'
 import type { CodeExtractor, ExtractorInput } from '../define-extractor.ts'
 import type { CodeDescription } from '../extractor-source.ts'
@@ -118,7 +119,6 @@ function evaluate({ file, shown, code }: MappedCode, { language, scopes, require
 }
 
 const SHOWN_CHANGES = 3
-const SHOWN_TEXT = 80
 
 /** `changed …`, of whoever did it. */
 export function changedText(changed: readonly string[]): string {
@@ -141,18 +141,19 @@ function itemsOf(returned: unknown): Extracted {
     returned.catch(() => undefined)
     return invalid('extract gave a promise; it is synchronous: everything it needs is in the page')
   }
-  if (!Array.isArray(returned)) return invalid(`extract gave ${kindOf(returned)}; expected a list of { key, data }, empty for no record`)
+  if (!Array.isArray(returned))
+    return invalid(`extract gave ${shownValue(returned)}; expected a list of { key, data }, empty for no record`)
   const items: ExtractedItem[] = []
   for (const [index, item] of (returned as readonly unknown[]).entries()) {
     if (typeof item !== 'object' || item === null || !('data' in item)) {
-      return invalid(`item ${index} is ${kindOf(item)}; expected { key, data }`)
+      return invalid(`item ${index} is ${shownValue(item)}; expected { key, data }`)
     }
     const key: unknown = 'key' in item ? item.key : undefined
     const isKey = (typeof key === 'string' && key !== '') || (typeof key === 'number' && Number.isFinite(key))
     if (!isKey && (key === undefined || key === null || key === '')) {
       return { ok: false, code: 'EXTRACT_KEY_MISSING', field: 'key', message: `the key of item ${index} is empty` }
     }
-    if (!isKey) return invalid(`the key of item ${index} is ${kindOf(key)}; expected a text or a number`)
+    if (!isKey) return invalid(`the key of item ${index} is ${shownValue(key)}; expected a text or a number`)
     items.push({ entityKey: String(key), data: item.data })
   }
   return { ok: true, items, invalid: {} }
@@ -160,12 +161,4 @@ function itemsOf(returned: unknown): Extracted {
 
 function invalid(message: string): Extracted {
   return { ok: false, code: 'EXTRACT_RECORD_INVALID', message }
-}
-
-function kindOf(value: unknown): string {
-  if (Array.isArray(value)) return 'a list'
-  if (typeof value === 'string') return JSON.stringify(value.length > SHOWN_TEXT ? `${value.slice(0, SHOWN_TEXT)}…` : value)
-  if (typeof value === 'bigint') return `${value}n`
-  if (typeof value === 'function') return 'a function'
-  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
