@@ -34,8 +34,9 @@ export async function promoteVersion(context: CommandContext, what: string, flag
       await context.out(toJson(report))
       return
     }
-    const { extractor, version, previous, topic, movedFrom, running, others } = report
+    const { extractor, version, previous, topic, movedFrom, running, others, notes } = report
     await context.out(`${extractor} version ${version} is promoted and run by ${counted(running.length, 'live worker')}`)
+    for (const note of notes) await context.out(`on a sample of the stored pages ${note}`)
     if (movedFrom !== null)
       await context.out(`its records go to ${topic}; those of version ${previous} stay on ${movedFrom}, and no new ones come there`)
     for (const { pid, host, extractors } of others)

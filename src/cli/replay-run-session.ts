@@ -70,7 +70,8 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
 
 async function inPlace(context: CommandContext, runtime: Runtime, request: ReplayRunRequest, flags: ReplayRunFlags): Promise<void> {
   const { replayId, extractor } = request
-  const { groupId, start, plan } = await runInPlace(runtime, { ...request, force: flags.force, signal: context.draining })
+  const { groupId, start, plan, notes } = await runInPlace(runtime, { ...request, force: flags.force, signal: context.draining })
+  for (const note of notes) context.note(`on a sample of the pages ${note}`)
   const { name, version } = extractor
   const what = `${counted(plan.offsets, 'offset')} for ${name} version ${version} (replay ${replayId})`
   const waits = flags.wait === true

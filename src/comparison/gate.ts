@@ -7,6 +7,8 @@ export interface GateVerdict {
   readonly held: boolean
   /** One sentence each. */
   readonly reasons: readonly string[]
+  /** What it gives less of although nobody requires it, one sentence each: it holds nothing back, and somebody should know. */
+  readonly notes: readonly string[]
 }
 
 /** Of a page whose record is larger than its topic takes: the log keeps nothing of it, whatever was there before. */
@@ -19,6 +21,7 @@ const REFUSED: ErrorCode = 'EXTRACT_RECORD_TOO_LARGE'
  */
 export function gateVerdict(comparison: Comparison, required: ReadonlySet<string>): GateVerdict {
   const reasons: string[] = []
+  const notes: string[] = []
   const failing = comparison.failures.filter(({ code, gaveRecords }) => gaveRecords > 0 && code !== REFUSED)
   for (const { code, field, gaveRecords } of failing) {
     const what = field === undefined ? code : `${code} ${field}`
@@ -27,9 +30,11 @@ export function gateVerdict(comparison: Comparison, required: ReadonlySet<string
   for (const { pages } of comparison.failures.filter(({ code }) => code === REFUSED))
     reasons.push(`${countText(pages, 'page')} would become dead letters: a record of theirs is larger than its topic takes (${REFUSED})`)
   for (const [name, { removed }] of Object.entries(comparison.fields)) {
-    if (removed > 0 && required.has(name)) reasons.push(`the required field ${name} would be lost in ${countText(removed, 'record')}`)
+    if (removed === 0) continue
+    if (required.has(name)) reasons.push(`the required field ${name} would be lost in ${countText(removed, 'record')}`)
+    else notes.push(`the field ${name} would be missing in ${countText(removed, 'record')} that had it`)
   }
   const { added, removed } = comparison.records
   if (removed > added) reasons.push(`${countText(removed - added, 'record')} fewer on the same pages`)
-  return { held: reasons.length > 0, reasons }
+  return { held: reasons.length > 0, reasons, notes }
 }

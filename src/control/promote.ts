@@ -36,6 +36,8 @@ export interface PromoteReport {
   /** Live workers that run the version now, and those that do not (they lack its file, and are to be restarted with it). */
   readonly running: readonly WorkerHeartbeat[]
   readonly others: readonly WorkerHeartbeat[]
+  /** What it gives less of on a sample of the stored pages, though nobody requires it: one sentence each. */
+  readonly notes: readonly string[]
 }
 
 /**
@@ -60,11 +62,12 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   await control.readToEnd()
   const promoted = promotedVersions(control).get(name)
   const previous = promoted ?? lowestOther(loaded, name, version)
+  let notes: readonly string[] = []
   if (force === undefined && promoted !== version) {
     // Without the file of the version before, what it gave is on the log.
     const against = loaded.find((each) => each.name === name && each.version === previous)
     const plan = await planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter: {} }, false)
-    await passGate(runtime, { extractor, against, plan, filter: {}, signal }, undefined)
+    notes = await passGate(runtime, { extractor, against, plan, filter: {}, signal }, undefined)
     // That takes its time, in which one may have begun.
     await refuseDuringReplay(runtime, name, version)
   }
@@ -93,6 +96,7 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
     movedFrom: before === undefined || before === topic ? null : before,
     running: workers.filter(({ extractors }) => extractors[name] === version),
     others: workers.filter(({ extractors }) => extractors[name] !== version),
+    notes,
   }
 }
 

@@ -75,9 +75,15 @@ describe('versions of an extractor', () => {
     expect(await versionsOf(14, 4)).toEqual(Array(4).fill(2))
 
     const back = await deployment.run(['promote', 'book:1', ...FILES])
-    expect([back.code, back.stdout]).toEqual([
+    expect([back.code, back.stdout.split('\n')]).toEqual([
       0,
-      `book version 1 is promoted and run by 1 live worker\nback: millrace promote book:2 ${FILES.join(' ')}\n`,
+      [
+        'book version 1 is promoted and run by 1 live worker',
+        // Nobody requires it, so it goes; that it does is said.
+        expect.stringMatching(/^on a sample of the stored pages the field stock would be missing in \d+ records that had it$/),
+        `back: millrace promote book:2 ${FILES.join(' ')}`,
+        '',
+      ],
     ])
     expect(await versionsOf(18, 4)).toEqual(Array(4).fill(1))
     expect(live.child.exitCode).toBeNull()

@@ -33,14 +33,19 @@ export interface InPlaceRequest extends ReplayRunRequest {
   readonly signal: AbortSignal
 }
 
+export interface InPlaceBegun {
+  readonly groupId: string
+  readonly start: InPlaceStart
+  readonly plan: ReplayPlan
+  /** What the version gives less of on a sample of the range, though nobody requires it: one sentence each. */
+  readonly notes: readonly string[]
+}
+
 /**
  * Begins a replay in place, or goes on with it. Errors: REPLAY_REFUSED (no page in the range too), EXTRACTOR_INCOMPATIBLE for a version
  * whose records may not follow those before, EXTRACTOR_HELD by the gate, USAGE for an id that is none; nothing was changed then.
  */
-export async function runInPlace(
-  runtime: Runtime,
-  request: InPlaceRequest,
-): Promise<{ readonly groupId: string; readonly start: InPlaceStart; readonly plan: ReplayPlan }> {
+export async function runInPlace(runtime: Runtime, request: InPlaceRequest): Promise<InPlaceBegun> {
   const { replayId, extractor, scope, group, rate, expect, force, signal } = request
   const { name, version, topic } = extractor
   refuseOddId(replayId)
@@ -57,15 +62,15 @@ export async function runInPlace(
   }
   await refuseOtherRate(runtime, replayId, rate)
   const begun = await resumeInPlace(runtime, { ...asked, filter: scope.filter })
-  if (begun !== undefined) return { groupId, ...begun }
+  if (begun !== undefined) return { groupId, ...begun, notes: [] }
   // Before the range: it ends where the group stands, and that one has sent it back.
   await refuseWhileOpen(runtime, groupId)
   const { plan, filter, gate } = await rangeOf(runtime, request, true)
   refuseNothing(plan)
   const control = await runtime.control()
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
-  if (force === undefined) await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate)
-  return { groupId, ...(await replayInPlace(runtime, { ...asked, filter }, plan)) }
+  const notes = force === undefined ? await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate) : []
+  return { groupId, ...(await replayInPlace(runtime, { ...asked, filter }, plan)), notes }
 }
 
 /** It stands in names of topics and groups, and in the metadata of offsets, which is bounded. Errors: USAGE. */

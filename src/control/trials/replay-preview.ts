@@ -298,11 +298,17 @@ const GATE_SAMPLE = 100
 
 /**
  * Lets a version pass that gives no less than the one before on the same pages: by the verdict of a preview where there is one, else by
- * a look at a sample. Errors: EXTRACTOR_HELD with the reasons.
+ * a look at a sample. Shape: what is to be known of it all the same, one sentence each; of a preview none, which has shown it.
+ * Errors: EXTRACTOR_HELD with the reasons.
  */
-export async function passGate(runtime: Runtime, request: Omit<PreviewOptions, 'sample'>, known: GateVerdict | undefined): Promise<void> {
-  const { held, reasons } = known ?? (await previewReplay(runtime, { ...request, sample: GATE_SAMPLE })).gate
-  if (!held) return
+export async function passGate(
+  runtime: Runtime,
+  request: Omit<PreviewOptions, 'sample'>,
+  known: GateVerdict | undefined,
+): Promise<readonly string[]> {
+  const fresh = async (): Promise<GateVerdict> => (await previewReplay(runtime, { ...request, sample: GATE_SAMPLE })).gate
+  const { held, reasons, notes } = known === undefined ? await fresh() : { ...known, notes: [] }
+  if (!held) return notes
   const { name, version } = request.extractor
   throw new MillraceError('EXTRACTOR_HELD', `version ${version} of ${name} is held back: ${reasons.join('; ')}`)
 }

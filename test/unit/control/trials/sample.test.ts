@@ -34,7 +34,11 @@ describe('the gate of a new version', () => {
   const field = (removed: number) => ({ added: 0, removed, changed: 2, nullsBefore: 0, nullsAfter: removed })
 
   it('lets a version pass that changes values, adds records or loses what is optional', () => {
-    expect(gateVerdict({ ...none, fields: { stock: field(3) } }, new Set(['price'])).held).toBe(false)
+    expect(gateVerdict({ ...none, fields: { stock: field(3), colour: field(0) } }, new Set(['price']))).toEqual({
+      held: false,
+      reasons: [],
+      notes: ['the field stock would be missing in 3 records that had it'],
+    })
     expect(gateVerdict({ ...none, records: { ...none.records, added: 4, removed: 4 } }, new Set()).held).toBe(false)
   })
 
