@@ -153,7 +153,7 @@ describe('a code extractor', () => {
     ['return NaN', 'EXTRACT_RECORD_INVALID', 'extract gave NaN;'],
     ['return () => 1', 'EXTRACT_RECORD_INVALID', 'extract gave a function;'],
     ['return { toJSON() { throw 1 } }', 'EXTRACT_RECORD_INVALID', 'extract gave an object;'],
-    ['return "a\\n" + "b".repeat(100)', 'EXTRACT_RECORD_INVALID', `extract gave "a\\n${'b'.repeat(78)}…";`],
+    ['return "a\\n" + "b".repeat(100)', 'EXTRACT_RECORD_INVALID', `extract gave "a\\n${'b'.repeat(58)}…";`],
     ['return [Symbol()]', 'EXTRACT_RECORD_INVALID', 'item 0 is Symbol();'],
     ['return [() => 1]', 'EXTRACT_RECORD_INVALID', 'item 0 is a function;'],
     ['return [{ key: Symbol("k"), data: {} }]', 'EXTRACT_RECORD_INVALID', 'the key of item 0 is Symbol(k);'],
