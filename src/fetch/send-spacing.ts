@@ -8,8 +8,18 @@ import type { LimiterKey } from '../state/state-store.ts'
  * add up. Units: ms.
  */
 export const TIMER_SLACK_MS = 0.5
+/** Between two moments that the timers of Node.js can tell apart. */
+const TIMER_STEP_MS = 1
 /** Sites whose last request is remembered; one that was not asked for longer is forgotten, and the limiter alone spaces it. */
 const SITES_KEPT = 50_000
+
+/**
+ * Whether the requests of a site leave one by one. A burst does not; nor does a pace whose gap no timer can keep (1,000 a second, and
+ * beyond): the limiter counts its requests all the same, and its concurrency bounds how many leave at once.
+ */
+export function isSpaced({ burst, ratePerSecond }: Pick<LimiterKey, 'burst' | 'ratePerSecond'>): boolean {
+  return burst === 1 && 1_000 / ratePerSecond > TIMER_STEP_MS
+}
 
 /**
  * The gap between two requests of a site as the site sees it. The limiter spaces the moments in which requests are admitted; until a
@@ -21,9 +31,9 @@ const SITES_KEPT = 50_000
 export class SendSpacing {
   readonly #sent = new RecentMap<PolitenessKey, number>(SITES_KEPT)
 
-  /** Takes the next moment in which a request of the site may be sent. Shape: ms from now, at most one interval; a burst is not spaced. */
+  /** Takes the next moment in which a request of the site may be sent. Shape: ms from now, at most one interval. */
   take(pace: Pick<LimiterKey, 'key' | 'ratePerSecond' | 'burst'>, nowMono: number): number {
-    if (pace.burst > 1) return 0
+    if (!isSpaced(pace)) return 0
     const intervalMs = 1000 / pace.ratePerSecond
     const last = this.#sent.get(pace.key)
     const waitMs = last === undefined ? 0 : Math.min(intervalMs, Math.max(0, last + intervalMs - nowMono))

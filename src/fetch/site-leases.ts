@@ -15,7 +15,7 @@ import type {
   WaitReason,
 } from '../state/state-store.ts'
 import type { PaceReport } from './pace-report.ts'
-import { TIMER_SLACK_MS } from './send-spacing.ts'
+import { isSpaced, TIMER_SLACK_MS } from './send-spacing.ts'
 import type { StoreGate } from './store-gate.ts'
 
 export interface SiteLeasesOptions {
@@ -178,8 +178,7 @@ export class SiteLeases {
     const { state, gate, rules, clock } = this.#options
     const endMono = clock.mono()
     const lateMs = sentMono === undefined ? 0 : sentMono - lease.beatMono
-    // A burst is not spaced.
-    const late = lateMs < TIMER_SLACK_MS || lease.keys[0].burst > 1 ? {} : { sentLateMs: lateMs - TIMER_SLACK_MS }
+    const late = lateMs < TIMER_SLACK_MS || !isSpaced(lease.keys[0]) ? {} : { sentLateMs: lateMs - TIMER_SLACK_MS }
     const learnt = { ...report, ...late, resetAt: lease.resetAt, rules }
     // A store that is away for a while counts from the end of the request all the same.
     const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...learnt, endedAgoMs: clock.mono() - endMono }))
@@ -249,9 +248,9 @@ export class SiteLeases {
 
 const NOTHING_LEARNT = { allowed: null, rateFactor: 1, trips: 0, parkedMs: 0 } as const
 
-/** Others of the site may start while a request is on its way, and are spaced: a burst is not. */
+/** Others of the site may start while a request is on its way, and are spaced. */
 function mayOthersStart(keys: readonly LimiterKey[]): boolean {
-  return keys.some(({ burst, concurrency }) => burst === 1 && concurrency > 1)
+  return keys.some((key) => isSpaced(key) && key.concurrency > 1)
 }
 
 function intervalOf(keys: readonly LimiterKey[]): number {

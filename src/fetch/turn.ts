@@ -4,6 +4,7 @@ import { spacingOf } from '../politeness/crawl-delay.ts'
 import type { BodyRoom, ComingBody } from './body-room.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
+import { isSpaced } from './send-spacing.ts'
 import { type SiteLease, WAKE_AHEAD_MS } from './site-leases.ts'
 
 /**
@@ -53,7 +54,7 @@ export class Turn implements ComingBody {
       site.waitReason = 'rate'
     }
     // Until then the limiter would only say so.
-    if (pace.burst === 1) this.#scheduler.sleep(this.#queued.key, startMono + intervalMs - WAKE_AHEAD_MS, now)
+    if (isSpaced(pace)) this.#scheduler.sleep(this.#queued.key, startMono + intervalMs - WAKE_AHEAD_MS, now)
     this.#scheduler.setConcurrency(this.#queued.key, concurrency, now)
     this.#scheduler.admitted(this.#queued, now)
     this.holds(this.#scheduler.expectedBytes)

@@ -7,13 +7,12 @@ import { benchPages } from './bench-pages.ts'
 import { BenchSite, hostNames } from './bench-site.ts'
 import type { CrawleeOptions } from './crawlee-main.ts'
 import { type BenchBroker, FetchDeployment, until } from './fetch-deployment.ts'
-import { stageRound } from './fetch-throughput.ts'
+import { stageRound, WARM_SHARE } from './fetch-throughput.ts'
 import { type Goal, median, print, printTable, short } from './figures.ts'
 import { cpuSeconds, loadAverage } from './machine-usage.ts'
 
 /** G5: pages per CPU second against Crawlee's HttpCrawler, which keeps nothing; the fetch stage stores every page. */
 const CONCURRENCY = 32
-const WARM_PAGES = 600
 
 export async function fetchCrawlee(broker: BenchBroker, { rounds, pages }: { rounds: number; pages: number }): Promise<Goal[]> {
   const folder = process.env.MILLRACE_BENCH_CRAWLEE
@@ -69,9 +68,9 @@ async function crawleeRound(site: BenchSite, folder: string, pages: number): Pro
         const [done] = (await once(child, 'message')) as [number]
         return done >= atLeast ? { done, cpu: cpuSeconds(pid) } : undefined
       },
-      180_000,
+      600_000,
     )
-  const first = await reading(WARM_PAGES)
+  const first = await reading(pages * WARM_SHARE)
   const last = await reading(pages * 0.93)
   await reading(pages)
   const ended = once(child, 'exit')

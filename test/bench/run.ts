@@ -28,12 +28,12 @@ interface BenchOptions {
 
 const BENCHES: Readonly<Record<string, Readonly<Record<string, Bench>>>> = {
   fetch: {
-    throughput: (broker, { rounds, pages = 20_000 }) => fetchThroughput(broker, { rounds, pages, latencyMs: 0, concurrency: 64 }),
+    throughput: (broker, { rounds, pages = 50_000 }) => fetchThroughput(broker, { rounds, pages, latencyMs: 0, concurrency: 64 }),
     lanes: (broker) => fetchLanes(broker, 60),
     fairness: (broker) => fetchFairness(broker, { seconds: 35, skew: 1_000 }),
     pace: (broker) => fetchPace(broker, 60),
     isolation: (broker) => fetchIsolation(broker, { hugeTasks: 1_000_000, seconds: 40 }),
-    crawlee: (broker, { rounds, pages = 20_000 }) => fetchCrawlee(broker, { rounds, pages }),
+    crawlee: (broker, { rounds, pages = 50_000 }) => fetchCrawlee(broker, { rounds, pages }),
     memory: (broker) => fetchMemory(broker, { many: 1_000_000, seconds: 60 }),
     explain: (broker) => fetchExplain(broker, { tasks: 1_000_000 }),
     leaks: () => fetchLeaks(100_000),

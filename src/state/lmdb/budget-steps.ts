@@ -1,5 +1,5 @@
 import type { Budget, BudgetPlaces, FullBudget } from '../state-store.ts'
-import { digest, groupDigest, type Keys } from './keys.ts'
+import { groupDigest, type Keys, taskDigest } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
 /** What a budget has given out. All of it is one entry: each page of a crawl reads and writes it twice. */
@@ -32,7 +32,7 @@ export class BudgetSteps {
   }
 
   reserve(taskId: string, budgets: readonly Budget[], holdMs: number): FullBudget | undefined {
-    const task = digest([taskId], 16)
+    const task = taskDigest(taskId)
     const asked = budgets.map((budget) => {
       const group = groupDigest(budget.id)
       const place = this.#keys.of('budgetPlace', group, task)
@@ -104,7 +104,7 @@ export class BudgetSteps {
     taskId: string,
     budgetIds: readonly string[],
   ): Iterable<{ readonly group: Buffer; readonly place: Buffer; readonly value: number }> {
-    const task = digest([taskId], 16)
+    const task = taskDigest(taskId)
     for (const id of new Set(budgetIds)) {
       const group = groupDigest(id)
       const place = this.#keys.of('budgetPlace', group, task)

@@ -1,6 +1,6 @@
 import type { AttemptId, Claim, ClaimVerdict, FinishedAttempt } from '../state-store.ts'
 import type { Timed } from './file-time.ts'
-import { digest, groupDigest, type Keys } from './keys.ts'
+import { digest, groupDigest, type Keys, taskDigest } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 import type { Sweep } from './sweep.ts'
 
@@ -85,6 +85,6 @@ export class ClaimSteps {
   }
 
   #finishedKey(taskId: string, attempt: number | undefined): Buffer {
-    return this.#keys.of('finished', digest(attempt === undefined ? [taskId] : [taskId, attempt], 16))
+    return this.#keys.of('finished', attempt === undefined ? taskDigest(taskId) : digest([taskId, attempt], 16))
   }
 }

@@ -1,5 +1,5 @@
 import type { CrawlCounts, OpenCrawl, OpenCrawls } from '../state-store.ts'
-import { digest, groupDigest, type Keys, taskBytes, timeBytes } from './keys.ts'
+import { groupDigest, type Keys, taskBytes, taskDigest, timeBytes } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
 interface CrawlRecord {
@@ -151,7 +151,7 @@ export class CrawlSteps {
     const before = this.#record(group)
     const hasTaskBytes = before === undefined || before.hasTaskBytes === true
     const added = add((taskId) => {
-      const id = hasTaskBytes ? taskBytes(taskId) : digest([taskId], 16)
+      const id = hasTaskBytes ? taskBytes(taskId) : taskDigest(taskId)
       return { open: this.#keys.of('openTask', group, id), final: this.#keys.of('finalTask', group, id) }
     })
     const open = (before?.open ?? 0) + added.open

@@ -1,4 +1,5 @@
 import { digestOfParts } from '../../kernel/digest.ts'
+import { memo } from '../../kernel/memo.ts'
 
 /**
  * Keys of the file: 8 bytes of the namespace, one byte for the kind of thing, then hashes or names. Names that a caller chooses are
@@ -33,24 +34,27 @@ export type Kind = keyof typeof KIND
 const NAMESPACE_BYTES = 8
 /** Sites and crawls come again with every request, and their digests take longer than all else about a key. */
 const REMEMBERED_NAMES = 4096
+const REMEMBERED_TASKS = 2048
 
 /** The key of the file as a whole, outside of every namespace. */
 export const FILE_KEY = Buffer.alloc(NAMESPACE_BYTES + 1)
 
 export class Keys {
-  readonly #namespace: Buffer
+  readonly #kinds = new Map<Kind, Buffer>()
 
   constructor(clusterId: string, prefix: string) {
-    this.#namespace = digest([clusterId, prefix], NAMESPACE_BYTES)
+    const namespace = digest([clusterId, prefix], NAMESPACE_BYTES)
+    for (const [kind, letter] of Object.entries(KIND))
+      this.#kinds.set(kind as Kind, Buffer.concat([namespace, Buffer.from(letter, 'latin1')]))
   }
 
   /** All keys of a kind begin with this. */
   kind(kind: Kind): Buffer {
-    return Buffer.concat([this.#namespace, Buffer.from(KIND[kind], 'latin1')])
+    return this.#kinds.get(kind) as Buffer
   }
 
   of(kind: Kind, ...parts: readonly Buffer[]): Buffer {
-    return Buffer.concat([this.#namespace, Buffer.from(KIND[kind], 'latin1'), ...parts])
+    return Buffer.concat([this.kind(kind), ...parts])
   }
 
   /** Key of one thing that is known by a name. */
@@ -64,16 +68,10 @@ export function groupDigest(id: string): Buffer {
   return nameDigest(id).subarray(0, 8)
 }
 
-const nameDigests = new Map<string, Buffer>()
+const nameDigest = memo((name) => digest([name], 16), REMEMBERED_NAMES)
 
-function nameDigest(name: string): Buffer {
-  const known = nameDigests.get(name)
-  if (known !== undefined) return known
-  const made = digest([name], 16)
-  if (nameDigests.size >= REMEMBERED_NAMES) nameDigests.clear()
-  nameDigests.set(name, made)
-  return made
-}
+/** A task within keys where its time is not wanted. Asked for several times on the way of each. */
+export const taskDigest = memo((taskId) => digest([taskId], 16), REMEMBERED_TASKS)
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -83,7 +81,7 @@ const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
  * whole file resident, and wrote two pages for each that ended. Other ids are hashed.
  */
 export function taskBytes(taskId: string): Buffer {
-  return UUID_V7.test(taskId) ? Buffer.from(taskId.replaceAll('-', ''), 'hex') : digest([taskId], 16)
+  return UUID_V7.test(taskId) ? Buffer.from(taskId.replaceAll('-', ''), 'hex') : taskDigest(taskId)
 }
 
 /** Epoch ms as bytes that sort by time. */

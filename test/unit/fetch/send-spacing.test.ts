@@ -61,4 +61,14 @@ describe('the spacing of requests on the wire', () => {
     spacing.take({ key, ratePerSecond: 1, burst: 1 }, 0)
     expect(spacing.take({ key: 'b.test' as PolitenessKey, ratePerSecond: 1, burst: 1 }, 0)).toBe(0)
   })
+
+  it('does not space a pace whose gap no timer can keep', () => {
+    const gapAt = (ratePerSecond: number): number => {
+      const spacing = new SendSpacing()
+      spacing.take({ key, ratePerSecond, burst: 1 }, 0)
+      return spacing.take({ key, ratePerSecond, burst: 1 }, 0)
+    }
+    expect([1_000, 5_000].map(gapAt)).toEqual([0, 0])
+    expect(gapAt(500)).toBe(2)
+  })
 })
