@@ -56,9 +56,14 @@ export async function runExtractor(file: string, page: TestedPage, options: Test
   })
 }
 
-/** The records alone. Errors: as `runExtractor`, and the code of the dead letter where the page gives one. */
+/**
+ * The records alone. Shape: none where the page has a `url` that the extractor does not match. Errors: as `runExtractor`, and the code of
+ * the dead letter where the page gives one.
+ */
 export async function recordsOf(file: string, page: TestedPage, options?: TestOptions): Promise<readonly TestedRecord[]> {
-  const { records, failure } = await runExtractor(file, page, options)
+  const { matches, records, failure } = await runExtractor(file, page, options)
+  // Without one there is nothing to match.
+  if (page.url !== undefined && !matches) return []
   if (failure !== undefined) throw new MillraceError(failure.code, failure.message)
   return records.map(({ record }) => ({ key: String(record.entityKey), data: record.data }))
 }

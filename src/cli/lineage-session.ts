@@ -16,21 +16,30 @@ export async function showLineage(context: CommandContext, what: string): Promis
 
 export async function writeLineage(
   context: CommandContext,
-  { records, page, pageAt, task, outcomes, timing, traceId }: Lineage,
+  { records, deadLetters, page, pageAt, task, outcomes, timing, traceId }: Lineage,
 ): Promise<void> {
   const { out } = context
   const line = (text: string): Promise<void> => out(singleLine(text))
-  for (const { at, record } of records) {
+  for (const { at, record, tombstone } of records) {
     const replay = record.replayId === null ? '' : `, by replay ${record.replayId}`
     await line(`record   ${record.recordId}  ${record.extractor} version ${record.extractorVersion}${replay}`)
     await line(`         at ${renderPlace(at)}, key ${record.entityKey}`)
+    if (tombstone !== null) await line(`         deleted by a tombstone at ${renderPlace(tombstone)}`)
+  }
+  for (const { partition, offset, info, resolved } of deadLetters) {
+    const { code = 'without a code', extractor, replay, message = '' } = info
+    const whose = `${extractor === undefined ? '' : `, ${extractor}`}${replay === undefined ? '' : ` of replay ${replay}`}`
+    await line(`dead     letter ${partition}:${offset}  ${code}${whose}${resolved === undefined ? '' : `, ${resolved.action}`}`)
+    if (message !== '') await line(`         ${message}`)
   }
   if (records.length === 0) await line(page === null ? 'record   none is left' : 'record   none is there of this page')
   if (page === null)
     await line(`page     gone by retention (topics.retention.html)${pageAt === null ? '' : `; it was at ${renderPlace(pageAt)}`}`)
   else {
     const { page: stored, at } = page
-    await line(`page     ${stored.finalUrl}  status ${stored.status}, ${renderBytes(stored.bodyLength)}, sha256 ${stored.bodySha256}`)
+    await line(
+      `page     ${stored.finalUrl}  status ${stored.status}, ${renderBytes(stored.bodyLength)}${cutText(stored.truncated)}, sha256 ${stored.bodySha256}`,
+    )
     await line(`         at ${renderPlace(at)}, attempt ${stored.attempt}, from ${stored.remoteAddress ?? 'an unknown address'}`)
     for (const { status, url, location } of stored.redirects) await line(`         redirect ${status}: ${url} -> ${location ?? ''}`)
     for (const { name, value } of stored.headers) await line(`         ${name}: ${value}`)
@@ -52,4 +61,9 @@ export async function writeLineage(
   const rows = timing.map(({ step, at, afterMs }) => [step, new Date(at).toISOString(), `+${durationText(Math.max(0, afterMs))}`])
   await out(renderTable([{ title: 'STEP' }, { title: 'AT' }, { title: 'AFTER', align: 'right' }], rows))
   if (page !== null) await out(`\nits bytes: millrace consume html --offset ${page.at.partition}:${page.at.offset} --max 1 --body`)
+}
+
+/** What is missing of a body may be why a field is. */
+function cutText(truncated: string | null): string {
+  return truncated === null ? '' : ` (truncated: ${truncated})`
 }

@@ -30,7 +30,8 @@ export interface DecodedMessage {
 
 /**
  * Values to bytes and back. Writes Avro single-object encoding, or with a registry Confluent framing; reads both, always with the
- * writer's schema, resolved to the current one.
+ * writer's schema, resolved to the current one. Commands stand in single-object encoding with a registry too: they have one schema for
+ * good, which every release knows, and what stops a site or a crawl must do so while the registry is away.
  */
 export interface MessageCodec {
   readonly schemas: SchemaStore
@@ -96,10 +97,11 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
   /** By id. */
   const unknown = new RecentMap<number, { readonly untilMono: number; readonly waitMs: number }>(UNKNOWN_KEPT)
   const schemaOf = (schema: MessageType | AvroSchema): AvroSchema => (typeof schema === 'string' ? schemaStore.current(schema) : schema)
+  const command = schemaStore.current('Command')
 
   const frame = (schema: AvroSchema, value: unknown, topic: string): Buffer => {
     const body = schema.encode(value)
-    if (registry === undefined) return singleObjectFrame(schema.fingerprint, body)
+    if (registry === undefined || schema === command) return singleObjectFrame(schema.fingerprint, body)
     const id = ids.get(idKey(topic, schema))
     if (id === undefined) throw new MillraceError('INTERNAL', `the topic ${topic} was not prepared for ${schema.name}`)
     return registryFrame(id, body)
@@ -184,7 +186,7 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
     async prepare(topic, given) {
       const schema = schemaOf(given)
       const key = idKey(topic, schema)
-      if (registry === undefined || ids.has(key)) return
+      if (registry === undefined || schema === command || ids.has(key)) return
       const id = await registerSchema(registry, subjectOf(topic, schema), schema)
       ids.set(key, id)
       byId.set(id, schema)

@@ -9,7 +9,11 @@ import { BOOK_1, bookHtml } from '../support/stored-shop.ts'
 
 interface Lineage {
   readonly traceId: string
-  readonly records: { record: { recordId: string; data: object; source: { partition: number; offset: number } } }[]
+  readonly records: {
+    at: { topic: string; partition: number }
+    record: { recordId: string; data: object; source: { partition: number; offset: number } }
+    tombstone: unknown
+  }[]
   readonly page: { at: { partition: number; offset: string }; page: Record<string, unknown> }
   readonly pageAt: unknown
   readonly task: { at: { topic: string }; task: { url: string; taskId: string } }
@@ -28,6 +32,7 @@ beforeAll(async () => {
   server = createServer((request, response) => {
     if (request.url === '/robots.txt') response.writeHead(404).end()
     else if (request.url === '/old') response.writeHead(301, { location: '/books/7' }).end()
+    else if (request.url === '/books/void') response.writeHead(200, { 'content-type': 'text/html' }).end('<p>nothing of a book')
     else response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'x-shelf': 'nine' }).end(body)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -74,6 +79,23 @@ describe('millrace lineage', () => {
     expect(result.stdout).toContain('x-shelf: nine')
     expect(result.stdout).toContain('redirect 301')
     expect(result.stdout).toContain('outcome  FETCHED')
+  })
+
+  it('leads to the same page from the URL that answered, which the record names', async () => {
+    const [record] = await deployment.records()
+    const result = await deployment.run(['lineage', url.replace('/old', '/books/7'), '--json'])
+    const found = JSON.parse(result.stdout) as Lineage
+    expect([found.page?.page.url, found.pageAt]).toEqual([url, { ...record?.value.source, offset: `${record?.value.source.offset}` }])
+    expect(found.records).toHaveLength(1)
+  })
+
+  it('tells the dead letter of a page that gave no record, and the reason', async () => {
+    const page = url.replace('/old', '/books/void')
+    const crawled = await deployment.run(['run', page, '--extractor', 'book.yaml', '--crawl', 'autumn'])
+    expect(crawled.code, crawled.stderr).toBe(0)
+    const result = await deployment.run(['lineage', page])
+    expect(result.stdout).toMatch(/^dead {5}letter \d+:\d+ {2}EXTRACT_FIELD_MISSING, book:1\n {9}.+sku/m)
+    expect(result.stdout).toContain('record   none is there of this page')
   })
 
   it('finds records on topics that an extractor or a shadow replay has named, whatever they are called', async () => {
@@ -140,5 +162,21 @@ describe('millrace lineage', () => {
       task: null,
       outcomes: [],
     })
+  })
+
+  it('tells that the key of a record was deleted behind it', async () => {
+    const [record] = await deployment.records()
+    const found = async (): Promise<Lineage['records']> => {
+      const result = await deployment.run(['lineage', record?.value.recordId ?? '', '--json'])
+      return (JSON.parse(result.stdout) as Lineage).records
+    }
+    const [before] = await found()
+    expect(before?.tombstone).toBeNull()
+    const { topic = '', partition = 0 } = before?.at ?? {}
+    const deleted = { topic, partition, key: record?.message.key?.toString() ?? '', value: null }
+    await deployment.read(async (runtime) => (await runtime.producer()).send([deleted]))
+    expect((await found()).map(({ tombstone }) => tombstone)).toEqual([{ topic, partition, offset: expect.any(String) as unknown }])
+    const text = await deployment.run(['lineage', record?.value.recordId ?? ''])
+    expect(text.stdout).toMatch(/deleted by a tombstone at /)
   })
 })

@@ -104,3 +104,21 @@ describe('a version that only the registry knows to be incompatible', () => {
     registry.failWith(undefined)
   })
 })
+
+describe('while the registry is away', () => {
+  it('what stops a site or a crawl does so, and status says why nothing goes on', async () => {
+    registry.failWith(503)
+    for (const line of [
+      ['sites', 'pause', 'shop.example'],
+      ['sites', 'resume', 'shop.example'],
+      ['crawls', 'stop', 'spring'],
+      ['replay', 'status'],
+      ['topics', 'describe'],
+      ['status'],
+    ]) {
+      const result = await deployment.run(line)
+      expect([line, result.code, result.stderr.includes('REGISTRY')]).toEqual([line, 0, false])
+    }
+    registry.failWith(undefined)
+  })
+})

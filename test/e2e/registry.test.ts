@@ -82,7 +82,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     await crawl('one', 'two')
     await deployment.read(async (runtime) => {
       const { topics } = runtime
-      for (const topic of [topics.urls.normal, topics.html, topics.outcomes, topics.records, topics.control])
+      for (const topic of [topics.urls.normal, topics.html, topics.outcomes, topics.records])
         for (const { value } of await committed(runtime, topic)) expect([topic, value?.[0]]).toEqual([topic, 0])
     })
     const consumed = lines<{ value: { data: object } }>(await deployment.run(['consume', 'records']))

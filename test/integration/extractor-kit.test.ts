@@ -35,9 +35,17 @@ describe('millrace/testing', () => {
     const report = await runExtractor(file, { file: page.path, url: page.url })
     expect(report.records.map(({ record }) => record.data)).toEqual([{ title: 'Lamp', price: null }])
     expect(report.fields.find(({ field }) => field === 'price')?.why).toBe('null, since .prise: it matches nothing')
-    expect(await recordsOf(write('good.yaml', yaml('.price')), { html, url: page.url })).toEqual([
+    // Strictly: of no class.
+    expect(await recordsOf(write('good.yaml', yaml('.price')), { html, url: page.url })).toStrictEqual([
       { key: 'http://shop.example.test/1', data: { title: 'Lamp', price: '9.90' } },
     ])
+  })
+
+  it('gives no records of a page that the extractor does not match, as a crawl would', async () => {
+    const file = write('matched.yaml', `${yaml('.price')}match: { paths: ['/1'] }\n`)
+    expect(await recordsOf(file, { html, url: 'http://shop.example.test/1' })).toHaveLength(1)
+    expect(await recordsOf(file, { html, url: 'http://shop.example.test/2' })).toEqual([])
+    expect(await recordsOf(file, { html })).toHaveLength(1)
   })
 
   it('decodes bytes as the stage does, and throws the code of a dead letter', async () => {

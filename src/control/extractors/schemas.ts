@@ -42,7 +42,6 @@ function subjectsOf(config: Config, extractors: readonly LoadedExtractor[]): Sub
     ...taskTopics(topics).map((topic) => [topic, 'UrlTask'] as const),
     [topics.html, 'Page'],
     [topics.outcomes, 'Outcome'],
-    [topics.control, 'Command'],
   ]
   return [
     ...own.map(([topic, type]) => ({ topic, schema: store.current(type), extractor: undefined })),

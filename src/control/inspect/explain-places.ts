@@ -2,7 +2,7 @@ import { partitionsOfKey } from '../../kafka/layout.ts'
 import type { KafkaMessage } from '../../kafka/message.ts'
 import type { MessagePlace, TopicPartition } from '../../kernel/brand.ts'
 import { putAside } from '../../message/due-time.ts'
-import type { Outcome, Page, UrlTask } from '../../message/generated/types.ts'
+import type { Outcome, Page } from '../../message/generated/types.ts'
 import { HEADER, headerValue } from '../../message/header-names.ts'
 import { isPutBack } from '../../message/put-back.ts'
 import { readTask } from '../../message/read-task.ts'
@@ -11,11 +11,12 @@ import { laneTopics, taskTopics } from '../../message/topics.ts'
 import { canonicalUrl } from '../../url/canonical-url.ts'
 import { registrableDomain } from '../../url/registrable-domain.ts'
 import { searchTexts } from '../crawls/url-search.ts'
-import { type ListedDeadLetter, listedDeadLetters } from '../dead-letters/dead-letters.ts'
+import type { ListedDeadLetter } from '../dead-letters/dead-letters.ts'
 import { type WaitingBounds, waitingBounds } from '../groups/waiting-bounds.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { mergeByTime } from './merge-by-time.ts'
 import { searchMessages } from './search-messages.ts'
+import { deadLettersOf, isTaskOf } from './url-dead-letters.ts'
 
 /** A message of a task that its stage has not finished. */
 export interface WaitingTask extends MessagePlace {
@@ -53,8 +54,7 @@ export interface UrlPlaces {
   readonly bytes: number
 }
 
-/** Of topics that can be large: pages that failed lie whole among dead letters. */
-const MAX_DEAD_LETTER_BYTES = 268_435_456
+/** Of html, which can be large. */
 const MAX_PAGE_BYTES = 134_217_728
 /** Of the lanes beside the partitions of the key, all together: more than a million URLs. */
 const MAX_ELSEWHERE_BYTES = 536_870_912
@@ -80,6 +80,7 @@ export async function findUrl(runtime: Runtime, url: URL, signal?: AbortSignal):
 class UrlSearch {
   readonly #runtime: Runtime
   readonly #signal: AbortSignal | undefined
+  readonly #url: URL
   readonly #canonicalUrl: string
   readonly #domain: string
   readonly #texts: readonly Buffer[]
@@ -89,6 +90,7 @@ class UrlSearch {
   constructor(runtime: Runtime, url: URL, signal: AbortSignal | undefined) {
     this.#runtime = runtime
     this.#signal = signal
+    this.#url = url
     this.#canonicalUrl = canonicalUrl(url)
     this.#domain = registrableDomain(url)
     this.#texts = searchTexts(url)
@@ -148,29 +150,11 @@ class UrlSearch {
     return mergeByTime(found, ({ at }) => at)
   }
 
-  async deadLetters(): Promise<ListedDeadLetter[]> {
-    const { topics } = this.#runtime
-    const topic = topics.deadLetters
-    const layout = (await this.#runtime.layout())()
-    const lane = await this.#partitionsOf(topics.urls.normal, this.#domain)
-    const partitions = new Set([
-      ...(await this.#partitionsOf(topic, this.#domain)),
-      ...(await this.#partitionsOf(topic, this.#canonicalUrl)),
-      // What came without a key goes by the partition in which it was.
-      ...layout.countsOf(topic).flatMap((count) => lane.map((partition) => partition % count)),
-    ])
-    const found = await Promise.all(
-      [...partitions].map(async (partition) => {
-        const own: KafkaMessage[] = []
-        for await (const message of this.#messages(topic, partition, { maxBytes: MAX_DEAD_LETTER_BYTES }))
-          if (this.#hasKey(message) || this.#isTaskOfUrl(message)) own.push(message)
-        return own
-      }),
-    )
-    return listedDeadLetters(
-      this.#runtime,
-      mergeByTime(found, ({ timestamp }) => timestamp),
-    )
+  async deadLetters(): Promise<readonly ListedDeadLetter[]> {
+    const { letters, isComplete, bytes } = await deadLettersOf(this.#runtime, this.#url, this.#signal)
+    this.bytes += bytes
+    if (!isComplete) this.isComplete = false
+    return letters
   }
 
   /** Where the page of the last fetch lies: it was written with its outcome. */
@@ -215,8 +199,8 @@ class UrlSearch {
   }
 
   #task(message: KafkaMessage, first: bigint): WaitingTask | undefined {
-    const task = this.#readTask(message)
-    if (task === undefined || !this.#isOfUrl(task)) return undefined
+    const task = readable(() => readTask(this.#runtime, message))?.task
+    if (task === undefined || !isTaskOf(this.#canonicalUrl, task)) return undefined
     const { topic, partition, offset, headers } = message
     const isDelayed = this.#runtime.topics.delays.some((delay) => delay.topic === topic)
     const { taskId, crawlId, attempt, lane, notBefore, expiresAt } = task
@@ -234,19 +218,6 @@ class UrlSearch {
       notBefore,
       expiresAt,
     }
-  }
-
-  #isTaskOfUrl(message: KafkaMessage): boolean {
-    const task = this.#readTask(message)
-    return task !== undefined && this.#isOfUrl(task)
-  }
-
-  #readTask(message: KafkaMessage): UrlTask | undefined {
-    return readable(() => readTask(this.#runtime, message))?.task
-  }
-
-  #isOfUrl({ canonicalUrl: own, url }: UrlTask): boolean {
-    return own === this.#canonicalUrl || (URL.canParse(url) && canonicalUrl(new URL(url)) === this.#canonicalUrl)
   }
 
   async #partitionsOf(topic: string, key: string): Promise<readonly number[]> {

@@ -9,22 +9,24 @@ import { recordId } from '../../message/ids.ts'
 import { isPutBack, pageSource, pageTime } from '../../message/put-back.ts'
 import { readTask } from '../../message/read-task.ts'
 import { readable } from '../../message/readable.ts'
-import { LANES, taskTopics } from '../../message/topics.ts'
+import { LANES } from '../../message/topics.ts'
 import { canonicalUrl } from '../../url/canonical-url.ts'
 import { domainOfUrl } from '../../url/registrable-domain.ts'
 import { searchTexts } from '../crawls/url-search.ts'
-import { announcedTopics } from '../extractors/announced-versions.ts'
-import { RecordReader } from '../records/record-reader.ts'
+import type { ListedDeadLetter } from '../dead-letters/dead-letters.ts'
 import type { StoredRecord } from '../records/stored-records.ts'
-import { shadowTopics } from '../replay/replay-ledger.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { mergeByTime } from './merge-by-time.ts'
+import { type FoundRecord, findRecords } from './record-search.ts'
 import { searchMessages } from './search-messages.ts'
+import { deadLettersOf } from './url-dead-letters.ts'
 
 /** Where a record, or a page, came from. */
 export interface Lineage {
   readonly traceId: string | null
-  readonly records: readonly { readonly at: MessagePlace; readonly record: StoredRecord }[]
+  readonly records: readonly FoundRecord[]
+  /** Of the page: what an extractor made no records of. Oldest first. */
+  readonly deadLetters: readonly ListedDeadLetter[]
   /** Without its body. Null: retention has deleted it. */
   readonly page: { readonly at: MessagePlace; readonly page: Omit<Page, 'body'> } | null
   /** Where the page lies, or lay; null where no record tells of one that is gone. */
@@ -56,15 +58,17 @@ export async function lineage(runtime: Runtime, what: string, signal?: AbortSign
     const records = await search.records([Buffer.from(what)], ({ recordId }) => recordId === what)
     const [first] = records
     if (first === undefined) throw new MillraceError('USAGE', `no topic of records holds a record with the id ${what}`)
-    const { source } = first.record
-    const at = { ...source, offset: BigInt(source.offset) }
-    const page = (await search.pageAt(at)) ?? (await search.copyOf(at, records))
+    const page = await search.pageOfRecord(first.record, records)
     return page === null ? search.withoutPage(records, await search.outcomesOf(records)) : search.complete(page, records)
   }
   if (!URL.canParse(what)) throw new MillraceError('USAGE', `${JSON.stringify(what)} is neither a record id (32 hex characters) nor a URL`)
   const page = await search.pageOf(new URL(what))
   if (page === null) {
     const { records, outcomes } = await search.leftOf(new URL(what))
+    // Behind a redirect: html has it under the URL that was asked for.
+    const [first] = records
+    const behind = first === undefined ? null : await search.pageOfRecord(first.record, records)
+    if (behind !== null) return search.complete(behind, records)
     if (records.length > 0 || outcomes.some(({ outcome }) => outcome.kind === 'FETCHED')) return search.withoutPage(records, outcomes)
     throw new MillraceError('USAGE', `html holds no page of ${what}; \`millrace explain ${what}\` tells where the URL is`)
   }
@@ -87,31 +91,15 @@ class LineageSearch {
     this.#signal = signal
   }
 
-  /** In the topic of records, those that extractors name and those of shadow replays, oldest first. */
-  async records(texts: readonly Buffer[], isMeant: (record: StoredRecord) => boolean): Promise<Lineage['records'][number][]> {
-    const { admin, topics, config } = this.#runtime
-    const prefix = config['topics.prefix']
-    const own = new Set([topics.control, topics.html, topics.outcomes, topics.deadLetters, ...taskTopics(topics)])
-    const control = await this.#runtime.control()
-    const named = new Set([...announcedTopics(control), ...shadowTopics(control).keys()])
-    const candidates = (await admin.listTopics()).filter((topic) => named.has(topic) || (topic.startsWith(prefix) && !own.has(topic)))
-    const reader = new RecordReader(this.#runtime)
-    const found: Lineage['records'][number][] = []
-    for (const topic of candidates) {
-      for (const partition of await admin.partitions(topic)) {
-        for await (const message of this.#messages(topic, partition, texts)) {
-          await reader.learn([message])
-          const record = reader.read(message)?.value as StoredRecord | undefined
-          if (record !== undefined && isMeant(record)) found.push({ at: placeOf(message), record })
-        }
-      }
-    }
-    return found.sort((a, b) => a.record.extractedAt - b.record.extractedAt)
+  records(texts: readonly Buffer[], isMeant: (record: StoredRecord) => boolean): Promise<FoundRecord[]> {
+    return findRecords(this.#runtime, { texts, isMeant, signal: this.#signal })
   }
 
-  async pageAt(at: MessagePlace): Promise<FoundPage | null> {
+  /** The page that a record was made of. `records`: what else is known of it. */
+  async pageOfRecord({ source }: StoredRecord, records: Lineage['records']): Promise<FoundPage | null> {
+    const at = { ...source, offset: BigInt(source.offset) }
     const message = await readOne(this.#runtime.admin.session, at, at.offset)
-    return message === undefined ? null : this.#page(message)
+    return message === undefined ? this.#copyOf(at, records) : this.#page(message)
   }
 
   /** The last page of a URL. */
@@ -127,7 +115,7 @@ class LineageSearch {
   }
 
   /** Of a page that is on html no more: what was put back of it lives longer. */
-  async copyOf(at: MessagePlace, records: Lineage['records']): Promise<FoundPage | null> {
+  async #copyOf(at: MessagePlace, records: Lineage['records']): Promise<FoundPage | null> {
     const asked = (await this.outcomesOf(records)).map(({ outcome }) => outcome.canonicalUrl)
     // Behind a redirect, or where no outcome is left, the record tells of another URL, or of the same.
     const urls = [...asked, ...records.map(({ record }) => record.url)].flatMap((url) => (URL.canParse(url) ? new URL(url) : []))
@@ -147,7 +135,9 @@ class LineageSearch {
     const outcomes = await this.#outcomes(page.page)
     const task = await this.#task(page.page)
     const timing = steps(page.page, outcomes, records)
-    return { traceId: page.page.traceId, records, page: { at: page.at, page: page.page }, pageAt: page.at, task, outcomes, timing }
+    const deadLetters = await this.#deadLetters(page.page.canonicalUrl, page.source)
+    const { traceId } = page.page
+    return { traceId, records, deadLetters, page: { at: page.at, page: page.page }, pageAt: page.at, task, outcomes, timing }
   }
 
   /** What is left of a page that retention has deleted: records and outcomes live longer, and lead to its task. */
@@ -158,7 +148,16 @@ class LineageSearch {
     const [first] = records
     const pageAt = first === undefined ? null : { ...first.record.source, offset: BigInt(first.record.source.offset) }
     const traceId = first?.record.traceId ?? last?.traceId ?? null
-    return { traceId, records, page: null, pageAt, task, outcomes, timing: steps(task?.task, outcomes, records) }
+    const deadLetters = last === undefined || pageAt === null ? [] : await this.#deadLetters(last.canonicalUrl, pageAt)
+    return { traceId, records, deadLetters, page: null, pageAt, task, outcomes, timing: steps(task?.task, outcomes, records) }
+  }
+
+  /** Of one page, by where fetch wrote it. */
+  async #deadLetters(canonical: string, page: MessagePlace): Promise<readonly ListedDeadLetter[]> {
+    const { letters } = await deadLettersOf(this.#runtime, new URL(canonical), this.#signal)
+    return letters.filter(({ info: { original } }) => {
+      return original?.topic === page.topic && original.partition === page.partition && original.offset === page.offset
+    })
   }
 
   /** Outcomes of the fetches that records were made of, found by what an outcome and a record both hold. */

@@ -5,6 +5,7 @@ import type { MessagePlace } from '../../kernel/brand.ts'
 import { within } from '../../kernel/clock.ts'
 import { Fifo } from '../../kernel/fifo.ts'
 import type { RecordEnvelope } from '../../message/generated/types.ts'
+import { plainValue } from '../../message/plain-value.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { RecordReader } from './record-reader.ts'
 
@@ -144,7 +145,7 @@ export class RecordConsumer {
   #recordOf(message: KafkaMessage): ConsumedRecord['record'] | null | undefined {
     if (message.value === null) return this.#withTombstones && message.key !== null ? null : undefined
     const found = this.#reader.read(message, { mustKnow: true })
-    return found?.value as ConsumedRecord['record'] | undefined
+    return found === undefined ? undefined : (plainValue(found.value) as ConsumedRecord['record'])
   }
 
   #end(): Promise<void> {

@@ -31,7 +31,6 @@ export async function announce(
   const { codec, topics, clock, owner } = by
   const control = await by.control()
   control.requireReadable(fields.subject)
-  await codec.prepare(topics.control, 'Command')
   const command = newCommand({ clock, ...fields, by: commandAuthor(owner) })
   const encode = (value: Command): { value: Buffer; headers: Record<string, string> } => ({
     value: codec.encode('Command', value, topics.control),

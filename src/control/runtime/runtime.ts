@@ -277,7 +277,6 @@ export class Runtime {
       passOver: isBegunBefore,
       isTransactional: isMarkSubject,
     })
-    await this.#commandCodec.prepare(this.topics.control, 'Command')
     const { schemaStore, observer } = this
     control.subscribe((logged) => learnAnnouncedSchema(logged, { schemaStore, observer, topic: this.topics.control }))
     await control.start()

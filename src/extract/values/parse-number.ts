@@ -43,6 +43,8 @@ const WRITTEN = /\d+(?:[.,'’٬٫ ]\d+)*|(?<![\p{L}\p{M}])[.,]\d+/u
 const EXPONENT = /^e[+-]?\d/i
 /** A price without its whole part behind a hyphen: less than nothing, or as the Swiss write `-.95`. */
 const DASH_OR_MINUS = /[-–—]\.\d+$/
+/** `1.299,-`: where a dash stands for the cents, the other mark groups. */
+const WHOLE_PRICE = /(?<![\d.,])\d{1,3}(?:(?:\.\d{3})+,|(?:,\d{3})+\.)[-–—]{1,2}(?!\d)/g
 const GROUP_ONLY = /['’٬ ]/
 
 /**
@@ -51,7 +53,7 @@ const GROUP_ONLY = /['’٬ ]/
  * decimal mark; one that occurs twice groups.
  */
 export function parseNumber(given: string, format: NumberFormat): DecimalDigits | NoNumber {
-  const text = asciiNumbers(given)
+  const text = asciiNumbers(given).replace(WHOLE_PRICE, (price) => price.replace(/\D/g, ''))
   if (SCIENTIFIC.test(text) || (format.machine && (format.decimalMark === undefined || format.scale >= 3))) {
     const number = machineNumber(text)
     if (number !== undefined || SCIENTIFIC.test(text)) return number ?? 'none'

@@ -37,10 +37,24 @@ const COMPACT = compileParts(`(\\d{4})(\\d{2})(\\d{2})(?:t(\\d{2})(\\d{2})(\\d{2
   'zone',
 ])
 
-/** Forms that have one meaning: ISO 8601, compact, and those with the name of a month, in English or in the language of the extractor. */
+/** `2008年6月3日` and `2008년 6월 3일`: each number says what it counts. */
+const COUNTED = [
+  ['年', '月', '日'],
+  ['년', '월', '일'],
+].map(([year, month, day]) =>
+  compileParts(`(\\d{4})\\s?${year}\\s?(\\d{1,2})\\s?${month}\\s?(\\d{1,2})\\s?${day}`, ['year', 'month', 'day']),
+)
+
+/**
+ * Forms that have one meaning: ISO 8601, compact, of East Asia, and those with the name of a month, in English or in the language of the
+ * extractor.
+ */
 export function timeForms(locale: string | undefined): readonly TimePattern[] {
-  return [ISO, COMPACT, ...monthLanguages(locale).flatMap(namedForms)]
+  return [ISO, COMPACT, ...COUNTED, ...monthLanguages(locale).flatMap(namedForms)]
 }
+
+/** Behind a year, as Croatian, Russian, Bulgarian and Ukrainian write it. */
+const OF_YEAR = '(?:\\.|\\s?[гр]\\.)?'
 
 /** They have the number behind them as their own: `Vol. 3 June 2008` names no day. */
 const NUMBERED = '(?:no|nr|num|number|nummer|numéro|número|vol|volume|band|issue|heft|ausgabe|part|chapter|page)(?!\\p{L})'
@@ -49,11 +63,13 @@ function namedForms(months: MonthNames): readonly TimePattern[] {
   const name = months.expression
   return [
     compileParts(
-      `(?:(?!${NUMBERED})[\\p{L}]{2,14}\\.?,?\\s+)?(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s+(?:de\\s+)?${name},?\\s+(?:de\\s+)?(\\d{4})(?:,?\\s+(\\d{2}):(\\d{2})(?::(\\d{2}))?\\s*${ZONE}?)?`,
+      `(?:(?!${NUMBERED})[\\p{L}]{2,14}\\.?,?\\s+)?(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s+(?:de\\s+)?${name},?\\s+(?:de\\s+)?(\\d{4})${OF_YEAR}(?:,?\\s+(\\d{2}):(\\d{2})(?::(\\d{2}))?\\s*${ZONE}?)?`,
       ['day', 'monthName', 'year', 'hour', 'minute', 'second', 'zone'],
       months,
     ),
     compileParts(`(?:[\\p{L}]{2,14},?\\s+)?${name}\\s+(\\d{1,2})(?:st|nd|rd|th)?,?\\s+(\\d{4})`, ['monthName', 'day', 'year'], months),
+    // As Hungarian has it.
+    compileParts(`(\\d{4})\\.?\\s+${name}\\s+(\\d{1,2})\\.?`, ['year', 'monthName', 'day'], months),
   ]
 }
 

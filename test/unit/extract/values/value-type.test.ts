@@ -8,6 +8,18 @@ const convert = (type: ValueType, raw: PlainValue, machine = false): unknown => 
 }
 const decimal = (raw: PlainValue, machine = false): unknown => convert({ kind: 'decimal', scale: 2 }, raw, machine)
 
+describe('a double', () => {
+  it.each([
+    ['€ 1.299,-', 1299],
+    ['1.299,– kr', 1299],
+    ['1,299.-', 1299],
+    ['12.345.678,--', 12345678],
+    ['99,-', 99],
+  ])('has no cents where a dash stands for them: %s', (text, expected) => {
+    expect(value({ kind: 'double' }, text)).toBe(expected)
+  })
+})
+
 describe('a decimal', () => {
   it.each([
     ['£51.77', '51.77'],
@@ -785,6 +797,13 @@ describe('a time in a zone or a language', () => {
     ['de', '5. Febr. 2024', '2024-02-05'],
     ['th', '15 มี.ค. 2567', '2024-03-15'],
     ['th', '15 ม.ค. 2567', '2024-01-15'],
+    ['ru', '3 июня 2008 г.', '2008-06-03'],
+    ['uk', '3 червня 2008 р.', '2008-06-03'],
+    ['hr', '3. lipnja 2008.', '2008-06-03'],
+    ['hu', '2008. június 3.', '2008-06-03'],
+    ['ja', '2008年6月3日', '2008-06-03'],
+    ['de', '2008年 6月 3日', '2008-06-03'],
+    ['ko', '2008년 6월 3일', '2008-06-03'],
   ])('knows the months of %s: %s', (locale, text, expected) => {
     expect(value({ kind: 'date', locale }, text)).toBe(expected)
   })
