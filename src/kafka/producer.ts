@@ -226,7 +226,8 @@ export class DurableProducer extends BaseService implements MessageProducer {
       // Total: every failure is a value.
       void this.#transmit(request).finally(() => {
         this.#inFlight -= 1
-        this.#pump()
+        // What waits goes when it would have gone: an answer that comes soon would else send a few messages by themselves.
+        if (this.#queue.readyCount > 0) this.#schedule()
       })
     }
   }
