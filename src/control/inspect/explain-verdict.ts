@@ -229,7 +229,8 @@ function endVerdict(facts: UrlFacts): UrlVerdict {
   if (last === undefined) {
     if (letter !== undefined) return { state: 'failed', ...end, lines: letterLines }
     const line = facts.isComplete ? 'never seen: no topic holds anything of it' : 'not found in what was searched'
-    return { state: 'unknown', ...end, lines: [line, ...robotsLines(facts)] }
+    const hint = 'a page that came by a redirect is found by the URL that was asked for; `millrace lineage` takes that of its records too'
+    return { state: 'unknown', ...end, lines: [line, hint, ...robotsLines(facts)] }
   }
   const status = last.status === null ? '' : `, status ${last.status}`
   const reason = last.reason === null ? '' : `: ${last.reason}`
