@@ -19,10 +19,26 @@ export async function refuseUnreadable(path: string, option: string): Promise<vo
   }
 }
 
-/** What a file holds, from begin to end; of `-` standard input. It is opened once, when the first piece is asked for. */
+/**
+ * What a file holds, from begin to end; of `-` standard input. It is opened once, when the first piece is asked for. Errors: USAGE where
+ * it can be read no further, as on a bad disk.
+ */
 export async function* inputOf(path: string): AsyncGenerator<Buffer> {
-  if (path === '-') yield* process.stdin
-  else yield* (await isPipe(path)) ? pipeOf(path) : createReadStream(path)
+  const pieces = path === '-' ? process.stdin : (await isPipe(path)) ? pipeOf(path) : createReadStream(path)
+  const iterator = pieces[Symbol.asyncIterator]()
+  try {
+    for (let read = await nextOf(iterator, path); read.done !== true; read = await nextOf(iterator, path)) yield read.value
+  } finally {
+    await iterator.return?.()
+  }
+}
+
+async function nextOf(pieces: AsyncIterator<Buffer>, path: string): Promise<IteratorResult<Buffer>> {
+  try {
+    return await pieces.next()
+  } catch (cause) {
+    throw new MillraceError('USAGE', `can not read on in ${path}: ${errorText(cause)}`, { cause })
+  }
 }
 
 /**

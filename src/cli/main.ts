@@ -30,7 +30,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const aborting = new AbortController()
   const signalCode = listenToSignals(draining, aborting)
   const unread = new AbortController()
-  let onUnread = (): void => process.exit(0)
+  let onUnread = (): void => process.exit(signalCode() ?? exitCode)
   endWithOutput(
     () => globals,
     () => onUnread(),
@@ -86,10 +86,11 @@ async function main(argv: readonly string[]): Promise<number> {
     const isStop = aborting.signal.aborted || error === draining.signal.reason || isMillraceError(error, 'ABORTED')
     if (isStop && (unread.signal.aborted || signalCode() !== undefined)) return signalCode() ?? UNREAD_CODE
     const report = reportError(error, globals)
+    exitCode = report.exitCode
     const text = terminalText(report.text)
     const isRed = globals.color && process.stderr.isTTY && !globals.json && pc.isColorSupported
     process.stderr.write(`${isRed ? text.replace(/^error:/, pc.red('error:')) : text}\n`)
-    return signalCode() ?? report.exitCode
+    return signalCode() ?? exitCode
   }
 }
 

@@ -56,8 +56,9 @@ export async function produceUrls(context: CommandContext, urls: readonly string
     })
   })
   progress.finish()
-  await tellProduced(context, report)
+  // Before it is told: nobody may read that.
   if (report.badCount > 0) context.setExitCode(report.produced === 0 ? 1 : 3)
+  await tellProduced(context, report)
 }
 
 async function* seedsOf(urls: readonly string[], file: string | undefined): AsyncGenerator<SeedText> {

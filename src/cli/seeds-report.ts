@@ -9,8 +9,8 @@ export async function strictSeeds(context: CommandContext, given: AsyncIterable<
   const { good, bad } = await readAllSeeds(given, systemClock, context.draining)
   const interrupted = context.draining.aborted
   if (bad.count === 0 && !interrupted) return good
-  await tellProduced(context, { produced: 0, badCount: bad.count, bad: bad.first, interrupted })
   if (bad.count > 0) context.setExitCode(1)
+  await tellProduced(context, { produced: 0, badCount: bad.count, bad: bad.first, interrupted })
   return undefined
 }
 

@@ -15,10 +15,11 @@ import {
   resumeSite,
   type SiteReport,
   showSite,
+  showSiteWithoutStore,
 } from '../control/sites/sites.ts'
 import { userAgentOf } from '../control/sites/user-agent.ts'
 import { durationText } from '../kernel/duration-text.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { isStateAway, MillraceError } from '../kernel/errors.ts'
 import { LEAST_RATE_PER_SECOND } from '../kernel/pace-bounds.ts'
 import type { SiteOverride } from '../message/site-override.ts'
 import type { CommandContext } from './context.ts'
@@ -113,7 +114,7 @@ async function change(
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
     await requireOrMakeTopics(runtime)
     await apply(runtime, domain)
-    const report = await reportOf(runtime, domain, name)
+    const report = await reportOfChanged(context, runtime, domain, name)
     if (context.globals.json) await context.out(toJson(report))
     else await context.out(said(report, runtime.clock.now()))
   })
@@ -132,6 +133,17 @@ const BEYOND_SHOWN = 100
 
 function overriding(override: OverrideChange): (runtime: Runtime, domain: string) => Promise<unknown> {
   return (runtime, domain) => overrideSite(runtime, domain, override)
+}
+
+/** It is done, and what is known of the site beside that must not make a failure of it. */
+async function reportOfChanged(context: CommandContext, runtime: Runtime, domain: string, name: string): Promise<SiteReport> {
+  try {
+    return await reportOf(runtime, domain, name)
+  } catch (error) {
+    if (!isStateAway(error)) throw error
+    context.note(`it is done; what the limiter knows of ${domain} can't be read now: ${error.message}`)
+    return await showSiteWithoutStore(runtime, domain)
+  }
 }
 
 /** `name`: as it was typed. */

@@ -50,7 +50,9 @@ export interface FetchWorkerOptions {
   readonly waitsFor?: () => readonly Dependency[]
   /** The one that the exchange enters too. */
   readonly share: LoopShare
-  readonly paceOf: (url: URL) => SitePolicy
+  readonly paceOf: (url: URL, at?: number) => SitePolicy
+  /** When after a moment a site has other hours; not given: its pace is the same at all of them. Units: epoch ms. */
+  readonly hoursEnd?: (url: URL, at: number) => number | undefined
   /** For sites that are paced by their address. */
   readonly addressOf: AddressOf
   /** What robots.txt counts for. */

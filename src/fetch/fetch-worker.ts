@@ -106,6 +106,7 @@ export class FetchWorker extends BaseService {
       scheduler: this.#scheduler,
       putAside: (tasks, slots) => endings.spilled(tasks, slots, (queued) => this.#ended(queued, false)),
       paceOf: options.paceOf,
+      ...(options.hoursEnd === undefined ? {} : { hoursEnd: options.hoursEnd }),
       shares,
       rate: this.#rate,
       clock,

@@ -20,6 +20,8 @@ export interface SpillerOptions {
   /** Puts them aside. Resolves with where the clock stands then, epoch ms. */
   readonly putAside: (tasks: readonly QueuedTask[], slots: SpillSlots) => Promise<number>
   readonly paceOf: (url: URL, at?: number) => SitePolicy
+  /** When after a moment a site has other hours; not given: its pace is the same at all of them. Units: epoch ms. */
+  readonly hoursEnd?: (url: URL, at: number) => number | undefined
   readonly shares: Pick<CrawlShares, 'isSurplus' | 'surplusIn' | 'startsPerOwn'>
   readonly rate: Pick<StartRate, 'startsPerSecond' | 'overload'>
   readonly limits?: SpillLimits
@@ -186,32 +188,51 @@ export class Spiller {
 
   /**
    * Shape: tasks of one pace. Each crawl of a site has a clock of its own, which goes slower the more crawls want the site: so their tasks
-   * come back in turn.
+   * come back in turn. Those whose slots would lie in other hours get them by the pace of these.
    */
   async #spillCrawl(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs: number): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
     const { putAside, paceOf, clock } = this.#options
-    const site = this.#siteOf(first)
     const now = clock.now()
     const { pausedUntil = 0 } = paceOf(first.target)
     // Whatever it leaves for, it comes back when the hours end, or when the site is resumed.
     if (pausedUntil > now && !isClosure(reason)) return this.#spillCrawl(tasks, 'paused', pausedUntil - now)
+    for (let left = tasks; left.length > 0; ) {
+      const { count, ...slots } = this.#slotsOf(first, reason, atLeastMs)
+      this.#standing.set(slots.clock, await putAside(left.slice(0, count), slots))
+      left = left.slice(count)
+    }
+  }
+
+  /** The next slots of the clock of a task. Shape: how many of them lie in the hours of the first, at least one. */
+  #slotsOf(first: QueuedTask, reason: SpillReason, atLeastMs: number): SpillSlots & { readonly count: number } {
+    const { paceOf, hoursEnd, clock } = this.#options
+    const site = this.#siteOf(first)
+    const now = clock.now()
     const endsAt = now + atLeastMs
     // Tasks come back at the end of each closure, and may find the next one: the slots behind the end of the last are nobody's then, so
     // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
     const name = isClosure(reason) ? closureClockOf(first, endsAt, liftedAt(paceOf(first.target))) : this.#clockOf(first)
-    // The slots may lie in other hours, which have another pace; hours that pause the site are passed over.
-    const at = Math.max(endsAt, this.#standing.get(name) ?? 0)
-    const opensAt = paceOf(first.target, at).pausedUntil ?? at
-    const intervalMs = this.#spacingMs(first, opensAt)
-    const wakeInMs = Math.max(opensAt > at ? opensAt - now : atLeastMs, (site?.wakeAt ?? 0) - clock.mono())
+    const crawls = Math.max(1, site?.crawlCount ?? 1)
     // What waits here of a site that is closed for long leaves as well.
     const leaves = isClosure(reason) && this.isLong(atLeastMs)
     const waiting = site === undefined || leaves ? 0 : startsBefore(site, first)
-    const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs })
-    const slots = { reason, clock: name, localWaitMs, intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1) }
-    this.#standing.set(name, await putAside(tasks, slots))
+    const wakesInMs = (site?.wakeAt ?? 0) - clock.mono()
+    const hereMs = expectedWaitMs({ waiting, wakeInMs: wakesInMs, intervalMs: this.#spacingMs(first, now) })
+    // The slots may lie in other hours, which have another pace; hours that pause the site are passed over.
+    const at = Math.max(endsAt, this.#standing.get(name) ?? 0)
+    const inHoursOf = (from: number): { opensAt: number; intervalMs: number; count: number } => {
+      const opensAt = paceOf(first.target, from).pausedUntil ?? from
+      const intervalMs = this.#spacingMs(first, opensAt) * crawls
+      const until = hoursEnd?.(first.target, opensAt) ?? Number.POSITIVE_INFINITY
+      return { opensAt, intervalMs, count: Math.floor((until - Math.max(opensAt, now + hereMs)) / intervalMs) }
+    }
+    const present = inHoursOf(at)
+    const { opensAt, intervalMs, count } = present.count > 0 ? present : inHoursOf(hoursEnd?.(first.target, present.opensAt) ?? at)
+    const wakeInMs = Math.max(opensAt > at ? opensAt - now : atLeastMs, wakesInMs)
+    const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs: intervalMs / crawls })
+    return { reason, clock: name, localWaitMs, intervalMs, count: Math.max(1, count) }
   }
 
   /**

@@ -71,6 +71,8 @@ export interface Policy {
   readonly paceOf: (url: URL, at?: number) => SitePolicy
   /** The same, with the reasons. */
   readonly explain: (url: URL, at?: number) => ExplainedPolicy
+  /** The first moment after `at` in which other hours of its schedule are in force; undefined: none. Units: epoch ms. */
+  readonly hoursEnd: (url: URL, at: number) => number | undefined
   /**
    * The hours of its schedule, and undefined for those beside them, each with a moment in it; those of now first. One where it has no
    * schedule.
@@ -149,6 +151,12 @@ export function createPolicy(options: PolicyOptions): Policy {
         return explain(url, at).policy
       facts.standing ??= explain(url, at).policy
       return facts.standing
+    },
+    hoursEnd: (url, at) => {
+      const schedule = factsOf(bareHost(url.hostname)).rule?.schedule ?? []
+      if (schedule.length === 0) return undefined
+      const present = windowAt(schedule, at, otherClock)
+      return endOf(schedule, at, (window) => window === present)
     },
     hoursOf: (url) => {
       const schedule = factsOf(bareHost(url.hostname)).rule?.schedule ?? []

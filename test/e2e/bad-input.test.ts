@@ -358,6 +358,18 @@ describe('the command line', () => {
     expect(failed.stderr).toContain('a\ufffd[2J.yaml')
   })
 
+  it.each([
+    [[], 3],
+    [['--strict'], 1],
+  ])('of seeds gives its exit code though nobody reads what is said of them: %j', async (flags, code) => {
+    const deployment = await deployments()
+    deployment.file('mixed.txt', 'http://a.example/1\nno URL\nhttp://a.example/2\n')
+    const { child, done } = deployment.start(['produce', '--file', 'mixed.txt', ...flags])
+    child.stdout?.destroy()
+    child.stderr?.destroy()
+    expect((await done).code).toBe(code)
+  })
+
   it('reports bad seeds by line and fetches the good ones', async () => {
     const deployment = await deployments()
     const seeds = deployment.file('seeds.txt', `${good(0)}\nnot a url\n\n# a comment\nftp://x.example/\n${good(1)}\n`)

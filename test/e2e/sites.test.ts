@@ -337,6 +337,21 @@ describe('a site that is made slower while two workers ask', () => {
   })
 })
 
+describe('millrace sites, while the state store is away', () => {
+  it('has done what it says, and what asks the store first has done nothing', async () => {
+    const deployment = await Deployment.open()
+    const away = ['redis=redis://127.0.0.1:1']
+    const paused = await deployment.run(['sites', 'pause', HOST], undefined, away)
+    expect([paused.code, paused.stdout]).toEqual([0, expect.stringContaining(`${HOST} is paused`)])
+    expect(paused.stderr).toContain('it is done; what the limiter knows')
+    const rated = await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '9'], undefined, away)
+    expect(rated.code).toBe(4)
+    const report = JSON.parse((await deployment.run(['sites', 'show', HOST, '--json'])).stdout) as SiteReport
+    expect([report.pace.paused.value, report.pace.ratePerSecond.value]).toEqual([true, 500])
+    await deployment.close()
+  })
+})
+
 /** A domain whose tasks lie in that partition. */
 function nameIn(partition: number, count: number): string {
   const names = Array.from({ length: 100 }, (_, index) => `slow${index}.example`)

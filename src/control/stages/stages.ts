@@ -34,6 +34,7 @@ const CLAIM_TTL_MS = 7 * 86_400_000
 export async function createFetch(runtime: Runtime, version: string): Promise<FetchWorker> {
   const { admin, config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
+  const policy = paceRules(config, control, clock)
   const blobs = await runtime.blobs()
   await blobs?.prepare()
   const share = new LoopShare(clock)
@@ -68,7 +69,8 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     proxiesOut: () => http.proxiesOut(),
     waitsFor: () => runtime.waitsFor(),
     share,
-    paceOf: paceRules(config, control, clock).paceOf,
+    paceOf: policy.paceOf,
+    hoursEnd: policy.hoursEnd,
     addressOf: createAddressBook({ resolve: config['fetch.resolve'], lookup, clock }),
     robots: config['fetch.robots'],
     budgetsOf: taskBudgets(config),

@@ -318,7 +318,7 @@ describe('slots of a site whose pace is another one at other hours', () => {
   const MORNING = Date.parse('2026-11-28T09:00:00Z')
 
   /** Due times of so many tasks that leave one after the other at nine in the morning. */
-  async function dueTimes(count: number, schedule: readonly ReturnType<typeof hours>[], seenMs = 0): Promise<number[]> {
+  async function dueTimes(count: number, schedule: readonly ReturnType<typeof hours>[], seenMs = 0, atOnce = 20): Promise<number[]> {
     const clock = { ...systemClock, now: () => MORNING, mono: () => 0 }
     const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1 })
     if (seenMs > 0) {
@@ -327,7 +327,7 @@ describe('slots of a site whose pace is another one at other hours', () => {
     }
     const clocks = new Map<string, number>()
     const due: number[] = []
-    const { paceOf } = createPolicy({
+    const { paceOf, hoursEnd } = createPolicy({
       key: 'host',
       default: { ratePerSecond: 1, burst: 1, concurrency: 1 },
       rules: [{ match: 'shop.example', schedule }],
@@ -343,11 +343,12 @@ describe('slots of a site whose pace is another one at other hours', () => {
       scheduler,
       putAside,
       paceOf,
+      hoursEnd,
       shares: NO_SURPLUS,
       rate: { startsPerSecond: undefined, overload: 0 },
       clock,
     })
-    for (let at = 0; at < count; at += 20) await spiller.spill(many('a', 20), 'site-full')
+    for (let at = 0; at < count; at += atOnce) await spiller.spill(many('a', atOnce), 'site-full')
     return due
   }
   const between = (due: readonly number[], from: number, to: number): number =>
@@ -362,11 +363,22 @@ describe('slots of a site whose pace is another one at other hours', () => {
     expect(between(due, 11, 13)).toBeLessThanOrEqual(72_000)
   })
 
+  it.each([1, 500, 60_000])('are those of the hours in which they lie, though %s tasks leave together', async (atOnce) => {
+    const due = await dueTimes(60_000, [hours(10, 11, { ratePerSecond: 8 })], 0, atOnce)
+    expect(due).toEqual(due.toSorted((a, b) => a - b))
+    expect([between(due, 0, 1), between(due, 1, 2), between(due, 2, 3)]).toEqual([3_600, 28_800, 3_600])
+  })
+
+  it('are none in the middle of a gap that ends with the slow hours', async () => {
+    const due = await dueTimes(400, [hours(0, 10, { ratePerSecond: 1 / 1_800 }), hours(10, 11, { ratePerSecond: 8 })], 0, 400)
+    expect([between(due, 0, 1), between(due, 1, 2)]).toEqual([2, 398])
+    expect(due[2]).toBeLessThanOrEqual(MORNING + HOUR + 1_000)
+  })
+
   it('pass over hours that pause it', async () => {
     const due = await dueTimes(20_000, [hours(12, 14, { isPaused: true })])
     expect(between(due, 0, 3)).toBeGreaterThan(10_700)
-    // What was given out together may reach into them.
-    expect(between(due, 3, 5)).toBeLessThanOrEqual(20)
+    expect(between(due, 3, 5)).toBe(0)
     expect(between(due, 5, 8)).toBeGreaterThan(9_100)
   })
 })
