@@ -25,17 +25,8 @@ export async function refuseUnreadable(path: string, option: string): Promise<vo
  */
 export async function* inputOf(path: string): AsyncGenerator<Buffer> {
   const pieces = path === '-' ? process.stdin : (await isPipe(path)) ? pipeOf(path) : createReadStream(path)
-  const iterator = pieces[Symbol.asyncIterator]()
   try {
-    for (let read = await nextOf(iterator, path); read.done !== true; read = await nextOf(iterator, path)) yield read.value
-  } finally {
-    await iterator.return?.()
-  }
-}
-
-async function nextOf(pieces: AsyncIterator<Buffer>, path: string): Promise<IteratorResult<Buffer>> {
-  try {
-    return await pieces.next()
+    for await (const piece of pieces) yield piece
   } catch (cause) {
     throw new MillraceError('USAGE', `can not read on in ${path}: ${errorText(cause)}`, { cause })
   }

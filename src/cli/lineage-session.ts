@@ -29,8 +29,8 @@ export async function writeLineage(
   for (const { partition, offset, info, resolved } of deadLetters) {
     const { code = 'without a code', extractor, replay, message = '' } = info
     const whose = `${extractor === undefined ? '' : `, ${extractor}`}${replay === undefined ? '' : ` of replay ${replay}`}`
-    await line(`dead     letter ${partition}:${offset}  ${code}${whose}${resolved === undefined ? '' : `, ${resolved.action}`}`)
-    if (message !== '') await line(`         ${message}`)
+    await line(`failure  ${code}${whose}${resolved === undefined ? '' : `, ${resolved.action}`}`)
+    await line(`         dead letter ${partition}:${offset}${message === '' ? '' : `: ${message}`}`)
   }
   if (records.length === 0) await line(page === null ? 'record   none is left' : 'record   none is there of this page')
   if (page === null)

@@ -20,6 +20,9 @@ export interface MessageTypes {
 
 export type MessageType = keyof MessageTypes
 
+/** What its readers must be told of: commands have one schema for good. */
+export type PreparedType = Exclude<MessageType, 'Command'>
+
 export interface DecodedMessage {
   /** Full name of the schema that wrote it. */
   readonly schemaName: string
@@ -54,7 +57,7 @@ export interface MessageCodec {
    * under which it stands for the topic, once. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields; those
    * of writing to `control` where the deployment announces its schemas there.
    */
-  prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
+  prepare(topic: string, schema: PreparedType | AvroSchema): Promise<void>
   /**
    * Learns the schemas that these values name and nobody here knows yet, by registry id or, where a deployment announces them, by
    * fingerprint; undefined when there is nothing to ask. One that is not there is no error here: `decode` then answers
@@ -186,7 +189,7 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
     async prepare(topic, given) {
       const schema = schemaOf(given)
       const key = idKey(topic, schema)
-      if (registry === undefined || schema === command || ids.has(key)) return
+      if (registry === undefined || ids.has(key)) return
       const id = await registerSchema(registry, subjectOf(topic, schema), schema)
       ids.set(key, id)
       byId.set(id, schema)

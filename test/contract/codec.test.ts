@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { parseSchema } from '../../src/message/avro.ts'
 import { createMessageCodec, type MessageCodec } from '../../src/message/codec.ts'
+import { newCommand } from '../../src/message/command.ts'
 import type { Outcome } from '../../src/message/generated/types.ts'
 import { createRegistryClient } from '../../src/message/registry.ts'
 import { createSchemaStore } from '../../src/message/schema-store.ts'
@@ -82,6 +84,14 @@ describe.each([
     expect(taskBytes.toString('hex').startsWith(start)).toBe(true)
     expect(plain(codec.decode('UrlTask', taskBytes))).toEqual(task)
     expect(plain(codec.decode('Outcome', codec.encode('Outcome', outcome, 'scrape.outcomes')))).toEqual(outcome)
+  })
+
+  it('that are commands stand in single-object encoding, prepared by nobody', () => {
+    const codec = codecOf()
+    const command = newCommand({ clock: systemClock, kind: 'set', subject: 'layout', by: 'a test' })
+    const bytes = codec.encode('Command', command, 'scrape.control')
+    expect(bytes.toString('hex').startsWith('c301')).toBe(true)
+    expect(plain(codec.decode('Command', bytes))).toEqual(command)
   })
 
   it('are read by a process that has not written any', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -368,6 +368,11 @@ describe('the command line', () => {
     child.stdout?.destroy()
     child.stderr?.destroy()
     expect((await done).code).toBe(code)
+  })
+
+  it.skipIf(!existsSync('/proc/self/mem'))('that can not be read on is told by name, and is no defect of ours', async () => {
+    const result = await (await deployments()).run(['produce', '--file', '/proc/self/mem'])
+    expect([result.code, result.stderr]).toEqual([2, expect.stringContaining('can not read on in /proc/self/mem: EIO')])
   })
 
   it('reports bad seeds by line and fetches the good ones', async () => {

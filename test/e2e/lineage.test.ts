@@ -94,7 +94,7 @@ describe('millrace lineage', () => {
     const crawled = await deployment.run(['run', page, '--extractor', 'book.yaml', '--crawl', 'autumn'])
     expect(crawled.code, crawled.stderr).toBe(0)
     const result = await deployment.run(['lineage', page])
-    expect(result.stdout).toMatch(/^dead {5}letter \d+:\d+ {2}EXTRACT_FIELD_MISSING, book:1\n {9}.+sku/m)
+    expect(result.stdout).toMatch(/^failure {2}EXTRACT_FIELD_MISSING, book:1\n {9}dead letter \d+:\d+: .+sku/m)
     expect(result.stdout).toContain('record   none is there of this page')
   })
 
@@ -164,7 +164,7 @@ describe('millrace lineage', () => {
     })
   })
 
-  it('tells that the key of a record was deleted behind it', async () => {
+  it('tells that the key of a record was deleted behind it, and nothing of what came after that', async () => {
     const [record] = await deployment.records()
     const found = async (): Promise<Lineage['records']> => {
       const result = await deployment.run(['lineage', record?.value.recordId ?? '', '--json'])
@@ -178,5 +178,8 @@ describe('millrace lineage', () => {
     expect((await found()).map(({ tombstone }) => tombstone)).toEqual([{ topic, partition, offset: expect.any(String) as unknown }])
     const text = await deployment.run(['lineage', record?.value.recordId ?? ''])
     expect(text.stdout).toMatch(/deleted by a tombstone at /)
+    const { value = null, headers = {} } = record?.message ?? {}
+    await deployment.read(async (runtime) => (await runtime.producer()).send([{ ...deleted, value, headers }]))
+    expect((await found()).map(({ tombstone }) => tombstone !== null)).toEqual([true, false])
   })
 })

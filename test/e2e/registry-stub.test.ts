@@ -106,7 +106,7 @@ describe('a version that only the registry knows to be incompatible', () => {
 })
 
 describe('while the registry is away', () => {
-  it('what stops a site or a crawl does so, and status says why nothing goes on', async () => {
+  it('what stops a site or a crawl does so, and what only reads control answers', async () => {
     registry.failWith(503)
     for (const line of [
       ['sites', 'pause', 'shop.example'],

@@ -1,3 +1,4 @@
+import type { UrlTask } from '../../message/generated/types.ts'
 import { canonicalUrl } from '../../url/canonical-url.ts'
 
 /** A run of characters shorter than this lies in too many messages. */
@@ -18,6 +19,11 @@ export function searchTexts(url: URL): readonly Buffer[] {
   if (longest.length >= LEAST_RUN) return [Buffer.from(longest)]
   const spellings = [...new Set([canonical, url.href])]
   return spellings.flatMap((text) => [avroString(text), Buffer.from(JSON.stringify(text))])
+}
+
+/** Whether a task is of the URL with that canonical form. */
+export function isTaskOf(canonical: string, { canonicalUrl: own, url }: Pick<UrlTask, 'canonicalUrl' | 'url'>): boolean {
+  return own === canonical || (URL.canParse(url) && canonicalUrl(new URL(url)) === canonical)
 }
 
 /** Lies in every message. */

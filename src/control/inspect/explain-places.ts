@@ -10,13 +10,13 @@ import { readable } from '../../message/readable.ts'
 import { laneTopics, taskTopics } from '../../message/topics.ts'
 import { canonicalUrl } from '../../url/canonical-url.ts'
 import { registrableDomain } from '../../url/registrable-domain.ts'
-import { searchTexts } from '../crawls/url-search.ts'
+import { isTaskOf, searchTexts } from '../crawls/url-search.ts'
 import type { ListedDeadLetter } from '../dead-letters/dead-letters.ts'
 import { type WaitingBounds, waitingBounds } from '../groups/waiting-bounds.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { mergeByTime } from './merge-by-time.ts'
 import { searchMessages } from './search-messages.ts'
-import { deadLettersOf, isTaskOf } from './url-dead-letters.ts'
+import { deadLettersOf } from './url-dead-letters.ts'
 
 /** A message of a task that its stage has not finished. */
 export interface WaitingTask extends MessagePlace {
@@ -54,7 +54,8 @@ export interface UrlPlaces {
   readonly bytes: number
 }
 
-/** Of html, which can be large. */
+/** Of topics that can be large: pages that failed lie whole among dead letters. */
+const MAX_DEAD_LETTER_BYTES = 268_435_456
 const MAX_PAGE_BYTES = 134_217_728
 /** Of the lanes beside the partitions of the key, all together: more than a million URLs. */
 const MAX_ELSEWHERE_BYTES = 536_870_912
@@ -150,11 +151,11 @@ class UrlSearch {
     return mergeByTime(found, ({ at }) => at)
   }
 
-  async deadLetters(): Promise<readonly ListedDeadLetter[]> {
-    const { letters, isComplete, bytes } = await deadLettersOf(this.#runtime, this.#url, this.#signal)
-    this.bytes += bytes
-    if (!isComplete) this.isComplete = false
-    return letters
+  deadLetters(): Promise<ListedDeadLetter[]> {
+    const topic = this.#runtime.topics.deadLetters
+    const messages = (partition: number): AsyncIterable<KafkaMessage> =>
+      this.#messages(topic, partition, { maxBytes: MAX_DEAD_LETTER_BYTES })
+    return deadLettersOf(this.#runtime, this.#url, messages)
   }
 
   /** Where the page of the last fetch lies: it was written with its outcome. */

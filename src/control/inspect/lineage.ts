@@ -17,7 +17,7 @@ import type { ListedDeadLetter } from '../dead-letters/dead-letters.ts'
 import type { StoredRecord } from '../records/stored-records.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { mergeByTime } from './merge-by-time.ts'
-import { type FoundRecord, findRecords } from './record-search.ts'
+import { type FoundRecord, findRecords, placeOf } from './record-search.ts'
 import { searchMessages } from './search-messages.ts'
 import { deadLettersOf } from './url-dead-letters.ts'
 
@@ -56,9 +56,8 @@ export async function lineage(runtime: Runtime, what: string, signal?: AbortSign
   const search = new LineageSearch(runtime, signal)
   if (RECORD_ID.test(what)) {
     const records = await search.records([Buffer.from(what)], ({ recordId }) => recordId === what)
-    const [first] = records
-    if (first === undefined) throw new MillraceError('USAGE', `no topic of records holds a record with the id ${what}`)
-    const page = await search.pageOfRecord(first.record, records)
+    if (records.length === 0) throw new MillraceError('USAGE', `no topic of records holds a record with the id ${what}`)
+    const page = await search.pageOfRecords(records)
     return page === null ? search.withoutPage(records, await search.outcomesOf(records)) : search.complete(page, records)
   }
   if (!URL.canParse(what)) throw new MillraceError('USAGE', `${JSON.stringify(what)} is neither a record id (32 hex characters) nor a URL`)
@@ -66,8 +65,7 @@ export async function lineage(runtime: Runtime, what: string, signal?: AbortSign
   if (page === null) {
     const { records, outcomes } = await search.leftOf(new URL(what))
     // Behind a redirect: html has it under the URL that was asked for.
-    const [first] = records
-    const behind = first === undefined ? null : await search.pageOfRecord(first.record, records)
+    const behind = await search.pageOfRecords(records)
     if (behind !== null) return search.complete(behind, records)
     if (records.length > 0 || outcomes.some(({ outcome }) => outcome.kind === 'FETCHED')) return search.withoutPage(records, outcomes)
     throw new MillraceError('USAGE', `html holds no page of ${what}; \`millrace explain ${what}\` tells where the URL is`)
@@ -95,9 +93,10 @@ class LineageSearch {
     return findRecords(this.#runtime, { texts, isMeant, signal: this.#signal })
   }
 
-  /** The page that a record was made of. `records`: what else is known of it. */
-  async pageOfRecord({ source }: StoredRecord, records: Lineage['records']): Promise<FoundPage | null> {
-    const at = { ...source, offset: BigInt(source.offset) }
+  /** The page that records were made of. */
+  async pageOfRecords(records: Lineage['records']): Promise<FoundPage | null> {
+    const at = sourceOf(records)
+    if (at === null) return null
     const message = await readOne(this.#runtime.admin.session, at, at.offset)
     return message === undefined ? this.#copyOf(at, records) : this.#page(message)
   }
@@ -145,16 +144,17 @@ class LineageSearch {
     const last = found.at(-1)?.outcome
     const outcomes = last === undefined ? [] : await this.#outcomes(last)
     const task = last === undefined ? null : await this.#task(last)
-    const [first] = records
-    const pageAt = first === undefined ? null : { ...first.record.source, offset: BigInt(first.record.source.offset) }
-    const traceId = first?.record.traceId ?? last?.traceId ?? null
+    const pageAt = sourceOf(records)
+    const traceId = records[0]?.record.traceId ?? last?.traceId ?? null
     const deadLetters = last === undefined || pageAt === null ? [] : await this.#deadLetters(last.canonicalUrl, pageAt)
     return { traceId, records, deadLetters, page: null, pageAt, task, outcomes, timing: steps(task?.task, outcomes, records) }
   }
 
   /** Of one page, by where fetch wrote it. */
   async #deadLetters(canonical: string, page: MessagePlace): Promise<readonly ListedDeadLetter[]> {
-    const { letters } = await deadLettersOf(this.#runtime, new URL(canonical), this.#signal)
+    const url = new URL(canonical)
+    const topic = this.#runtime.topics.deadLetters
+    const letters = await deadLettersOf(this.#runtime, url, (partition) => this.#messages(topic, partition, searchTexts(url)))
     return letters.filter(({ info: { original } }) => {
       return original?.topic === page.topic && original.partition === page.partition && original.offset === page.offset
     })
@@ -281,8 +281,9 @@ function firstOf(found: readonly FoundTask[]): FoundTask | null {
   return first ?? null
 }
 
-function placeOf({ topic, partition, offset }: MessagePlace): MessagePlace {
-  return { topic, partition, offset }
+/** Where the page of records lies, or lay; null without any. */
+function sourceOf([first]: Lineage['records']): MessagePlace | null {
+  return first === undefined ? null : { ...first.record.source, offset: BigInt(first.record.source.offset) }
 }
 
 /** An outcome names its fetch, and a record is named by it. */

@@ -83,6 +83,6 @@ function keyOf({ key }: KafkaMessage): string {
   return key?.toString('utf8') ?? ''
 }
 
-function placeOf({ topic, partition, offset }: MessagePlace): MessagePlace {
+export function placeOf({ topic, partition, offset }: MessagePlace): MessagePlace {
   return { topic, partition, offset }
 }

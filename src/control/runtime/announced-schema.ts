@@ -4,7 +4,7 @@ import type { Observer } from '../../kernel/observe.ts'
 import { openedOnce } from '../../kernel/opened-once.ts'
 import { RecentSet } from '../../kernel/recent-set.ts'
 import type { AvroSchema } from '../../message/avro.ts'
-import type { MessageCodec, MessageType } from '../../message/codec.ts'
+import type { MessageCodec, PreparedType } from '../../message/codec.ts'
 import { commandPayload, parseSubject } from '../../message/command.ts'
 import { namedFingerprint } from '../../message/framing.ts'
 import type { SchemaStore } from '../../message/schema-store.ts'
@@ -29,7 +29,7 @@ export function withAnnouncements(
     readonly observer: Observer
   },
 ): MessageCodec {
-  const announced = new Map<MessageType, () => Promise<void>>()
+  const announced = new Map<PreparedType, () => Promise<void>>()
   const unannounced = new RecentSet(UNANNOUNCED_KEPT)
   const isUnheardOf = (fingerprint: string | undefined): fingerprint is string =>
     fingerprint !== undefined && codec.schemas.byFingerprint(fingerprint) === undefined && !unannounced.has(fingerprint)
@@ -50,7 +50,7 @@ export function withAnnouncements(
     ...codec,
     async prepare(topic, schema) {
       await codec.prepare(topic, schema)
-      if (typeof schema !== 'string' || schema === 'Command') return
+      if (typeof schema !== 'string') return
       const announceOnce = announced.get(schema) ?? openedOnce(() => announce(codec.schemas.current(schema)))
       announced.set(schema, announceOnce)
       await announceOnce()

@@ -92,12 +92,6 @@ describe('members of several releases', () => {
     expect(log.seen.count('SchemaUnannounced')).toBe(1)
   })
 
-  it('announce no schema of commands, which all of them know', async () => {
-    const log = new Log()
-    await log.member(newerFolder).prepare('control', 'Command')
-    expect(log.texts).toEqual([])
-  })
-
   it('read the announcements once for what nobody has announced, unless they could not be read', async () => {
     const log = new Log()
     const [newer, older] = [log.member(newerFolder), log.member()]
