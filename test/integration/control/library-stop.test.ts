@@ -32,6 +32,8 @@ async function take(groupId: string, count: number): Promise<string[]> {
   const ids: string[] = []
   const millrace = open()
   for await (const { record, commit } of millrace.consumeRecords({ groupId })) {
+    // Of no class, so that strict equality takes it.
+    expect(record).toStrictEqual({ ...record })
     ids.push(record.recordId)
     commit()
     if (ids.length === count) break

@@ -50,6 +50,34 @@ describe('durable producer', () => {
     expect([String(first?.key), String(first?.headers.traceparent), first?.timestamp]).toEqual(['k0', 'abc', 1_700_000_000_000])
   })
 
+  it('sends what waits no sooner than its linger, though an answer comes meanwhile', async () => {
+    const topic = await testTopic(admin, 'linger', 1)
+    const lingerMs = 7
+    let lingered: (() => void) | undefined
+    const timer: typeof systemClock.timer = (ms, run, options) => {
+      if (ms !== lingerMs) return systemClock.timer(ms, run, options)
+      lingered = run
+      return () => undefined
+    }
+    const [producer, other] = [await startProducer({ clock: { ...systemClock, timer }, lingerMs }), await startProducer()]
+    const armed = (): Promise<unknown> => eventually(() => lingered !== undefined, { what: 'a message to wait' })
+    const pass = (): void => {
+      const run = lingered
+      lingered = undefined
+      run?.()
+    }
+    const first = producer.send([textMessage(topic, 0, 'first')])
+    await armed()
+    pass()
+    const second = producer.send([textMessage(topic, 0, 'second')])
+    await armed()
+    await first
+    await other.send([textMessage(topic, 0, 'other')])
+    pass()
+    await second
+    expect(await readTexts(client, topic)).toEqual(['first', 'other', 'second'])
+  })
+
   it('loses nothing through lost connections and lost answers', async () => {
     const topic = await testTopic(admin, 'broken', 2)
     const cutting = cuttingClient()
